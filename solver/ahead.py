@@ -1,0 +1,94 @@
+"""When a gang could certainly start: the k-th smallest end of protection, domain by domain, node by node.
+
+Under the contract every protection ends at a known time, and what is interruptible makes way for whoever
+ranks before it. So free capacity only grows as time goes on, and the earliest start is found by bisection
+over the ends (docs/formulation.md, "The certain start").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.board import UNCOUNTED, Board, Parts
+from solver.placing import choose
+from solver.state import FOREVER_S, Bools, Ints, NodeState, Status
+
+
+@dataclass
+class Claims:
+    """Who holds what until when, as parts: node, workload, replicas and end in epoch seconds, int64[M]."""
+
+    node: Ints
+    workload: Ints
+    replicas: Ints
+    ends_s: Ints
+
+    def plus(self, j: int, parts: Parts, ends_s: int) -> Claims:
+        """Return these claims and one gang more."""
+        n, k = (np.array(x, dtype=np.int64) for x in zip(*parts, strict=True))
+        more = (n, np.full(len(n), j), k, np.full(len(n), ends_s))
+        mine = (self.node, self.workload, self.replicas, self.ends_s)
+        return Claims(*(np.concatenate(pair) for pair in zip(mine, more, strict=True)))
+
+
+def claims_of(board: Board, unmoved: Bools) -> Claims:
+    """Return what stands on the board: protected work until its end, `unmoved` (bool[W]) for ever.
+
+    Work that is neither counts for nothing: it makes way. Stopping work is gone by the next round.
+    """
+    state, w = board.state, board.state.workloads
+    p = w.placement
+    ends = np.where(state.protected, w.protected_until_s, 0)
+    ends = np.where(w.status == Status.STOPPING, state.now_s + state.policy.due_s, ends)
+    ends = np.where(unmoved, FOREVER_S, ends)
+    part = np.flatnonzero((board.standing & (ends > state.now_s))[board.owner])
+    owner = board.owner[part]
+    claims = Claims(p.node[part], owner, p.replicas[part], ends[owner])
+    for j, parts in sorted(board.starts.items()):
+        until = FOREVER_S if unmoved[j] else state.now_s + int(w.min_runtime_s[j])
+        if until > state.now_s:
+            claims = claims.plus(j, parts, until)
+    return claims
+
+
+def earliest_start(board: Board, j: int, claims: Claims) -> tuple[int, Parts] | None:
+    """Return the earliest certain start of gang `j` and its place, or None where it never fits."""
+    ends = np.unique(claims.ends_s[claims.ends_s < FOREVER_S])
+    times = np.concatenate(([board.state.now_s], ends[ends > board.state.now_s]))
+    low, high = 0, len(times) - 1
+    best = _place_at(board, j, claims, int(times[high]))
+    if best is None:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        found = _place_at(board, j, claims, int(times[middle]))
+        if found is None:
+            low = middle + 1
+        else:
+            high, best = middle, found
+    return int(times[high]), best
+
+
+def place_slots(board: Board, j: int, claims: Claims, time_s: int) -> Ints:
+    """Return how many replicas of `j` each healthy node takes at a time, given the claims, int64[N]."""
+    n, w = board.state.nodes, board.state.workloads
+    held = np.flatnonzero(claims.ends_s > time_s)
+    node, owner, reps = claims.node[held], claims.workload[held], claims.replicas[held]
+    gpus = np.where(n.state == NodeState.UP, n.gpus, 0)
+    cpus = np.where(n.cpus_milli > 0, n.cpus_milli, UNCOUNTED)
+    memory = np.where(n.memory_bytes > 0, n.memory_bytes, UNCOUNTED)
+    np.subtract.at(gpus, node, reps * w.gpus_per_replica[owner])
+    np.subtract.at(cpus, node, reps * w.cpus_milli[owner])
+    np.subtract.at(memory, node, reps * w.memory_bytes[owner])
+    slots = board.slots(j, gpus, cpus, memory)
+    usable = board.usable & w.pool_ok[j][n.pool]
+    if w.required[j] >= 0:
+        usable &= n.domain[w.required[j]] >= 0
+    slots[~usable] = 0
+    return slots
+
+
+def _place_at(board: Board, j: int, claims: Claims, time_s: int) -> Parts | None:
+    return choose(board, j, place_slots(board, j, claims, time_s))

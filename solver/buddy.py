@@ -1,0 +1,189 @@
+"""The capacity algebra: equal nodes become one domain, equal workloads one class.
+
+The fact that carries the model (docs/formulation.md, "buddy"): where piece sizes form a divisor chain, pieces
+fit into nodes with free capacities f_n if and only if for every size s of the chain the pieces of size at
+least s take at most sum_n floor(f_n / s) slots of size s, a piece of size t taking floor(t / s) of them. Off
+the chain the same rows are a relaxation, and seating has the last word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.board import Board
+from solver.state import Bools, Ints, Level, State
+
+RUNTIME_BUCKETS_S = (900, 3600, 7200, 14400)
+"""Classes do not mix starts whose protection lasts very differently: they end in different company."""
+
+
+@dataclass(frozen=True)
+class Domains:
+    """Nodes alike for every workload: same domains, pool, shape and promise.
+
+    Attributes
+    ----------
+    of_node : int64[N]
+        Domain of each node; -1 where nothing may start.
+    pool : int64[D]
+    level : int64[L, D]
+        Topology domain of each at every level, -1 for none.
+    hold_s : int64[D], epoch seconds
+    node : int64[D]
+        First node of each.
+    """
+
+    of_node: Ints
+    pool: Ints
+    level: Ints
+    hold_s: Ints
+    node: Ints
+
+    @property
+    def count(self) -> int:
+        """Number of domains."""
+        return len(self.pool)
+
+    def sum(self, per_node: Ints) -> Ints:
+        """Return the sums over each domain of an amount per node, int64[D]."""
+        inside = self.of_node >= 0
+        sums = np.bincount(self.of_node[inside], per_node[inside], self.count)
+        return np.rint(sums).astype(np.int64)
+
+
+def domains_of(board: Board) -> Domains:
+    """Group the usable nodes of a board."""
+    n = board.state.nodes
+    keys = np.vstack((n.domain, n.pool, n.gpus, n.cpus_milli, n.memory_bytes, board.hold_s))[:, board.usable]
+    of_node = np.full(n.count, -1, dtype=np.int64)
+    if not keys.shape[1]:
+        none = np.zeros(0, dtype=np.int64)
+        return Domains(of_node, none, np.zeros((len(n.domain), 0), dtype=np.int64), none, none)
+    _, first, inverse = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    of_node[board.usable] = inverse
+    node = np.flatnonzero(board.usable)[first]
+    return Domains(of_node, n.pool[node], n.domain[:, node], board.hold_s[node], node)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Interchangeable pending workloads of one tier; a gang is `pieces` pieces of `size` GPUs.
+
+    Attributes
+    ----------
+    members : tuple of int64 arrays
+        Workloads of each class, best of the order first.
+    size, pieces, cpus_milli, memory_bytes : int64[C]
+        Of one gang; a required node makes the whole gang one piece.
+    segment : int64[C], pieces
+        Pieces that share one required domain; equals `pieces` where the whole gang does.
+    required, preferred : int64[C]
+        Level index, or `Level.NONE` (one pool is required of everybody).
+    band : int64[C]
+    shape : int64[C]
+        Classes alike but for the band and the length of protection.
+    """
+
+    members: tuple[Ints, ...]
+    size: Ints
+    pieces: Ints
+    cpus_milli: Ints
+    memory_bytes: Ints
+    segment: Ints
+    required: Ints
+    preferred: Ints
+    band: Ints
+    shape: Ints
+
+    @property
+    def count(self) -> int:
+        """Number of classes."""
+        return len(self.members)
+
+    @property
+    def leader(self) -> Ints:
+        """First member of each class, int64[C]."""
+        return np.array([m[0] for m in self.members], dtype=np.int64)
+
+
+def shapes(state: State, js: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
+    """Return size, pieces, CPUs, memory, segment and required level of gangs, as pieces, int64[K] each.
+
+    A gang (or segment) that needs a single node is one piece of that many replicas.
+    """
+    w = state.workloads
+    replicas, required = w.replicas[js], w.required[js]
+    segment = np.where(w.segment[js] > 0, w.segment[js], replicas)
+    fused = np.where(required == Level.NODE, segment, 1)
+    pieces = replicas // fused
+    required = np.where(required == Level.NODE, int(Level.NONE), required)
+    segment = np.where((required == Level.NONE) | (fused > 1), pieces, segment)
+    return (
+        w.gpus_per_replica[js] * fused,
+        pieces,
+        w.cpus_milli[js] * fused,
+        w.memory_bytes[js] * fused,
+        segment,
+        required,
+    )
+
+
+def classes_of(board: Board, js: Ints) -> Classes:
+    """Group pending workloads (sorted by the order) into classes, in order of their first member."""
+    state, order, w = board.state, board.order, board.state.workloads
+    size, pieces, cpus, memory, segment, required = shapes(state, js)
+    ends = state.now_s + w.min_runtime_s[js]
+    holds = np.unique(board.hold_s)
+    hold = np.where(w.allocated[js], np.searchsorted(holds, ends), 0)
+    limits = state.budgets.limited_by()[w.leaf[js]]
+    columns = (size, pieces, cpus, memory, segment, required, w.preferred[js], hold)
+    shape_key = np.column_stack((*columns, w.pool_ok[js].astype(np.int64), limits.astype(np.int64)))
+    runtime = np.searchsorted(RUNTIME_BUCKETS_S, w.min_runtime_s[js])
+    shape = _first_seen(shape_key)
+    group = _first_seen(np.column_stack((shape, order.band[js], runtime)))
+    count = int(group.max(initial=-1)) + 1
+    members = tuple(js[group == c] for c in range(count))
+    first = np.array([int(np.argmax(group == c)) for c in range(count)], dtype=np.int64)
+    preferred = w.preferred[js][first]
+    return Classes(
+        members, size[first], pieces[first], cpus[first], memory[first], segment[first], required[first],
+        preferred, order.band[js][first], shape[first],
+    )  # fmt: skip
+
+
+def _first_seen(rows: Ints) -> Ints:
+    """Return the number of each row's kind, kinds counted in order of first appearance, int64[K]."""
+    if not len(rows):
+        return np.zeros(0, dtype=np.int64)
+    _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    out: Ints = rank[inverse]
+    return out
+
+
+def piece_slots(classes: Classes, c: int, gpus: Ints, cpus: Ints, memory: Ints) -> Ints:
+    """Return how many pieces of class `c` each node takes with so much free, int64[N]."""
+    out: Ints = np.maximum(gpus, 0) // classes.size[c]
+    for free, each in ((cpus, classes.cpus_milli[c]), (memory, classes.memory_bytes[c])):
+        if each > 0:
+            out = np.minimum(out, np.maximum(free, 0) // each)
+    return out
+
+
+def is_chain(sizes: Ints) -> bool:
+    """Tell whether sizes (sorted, distinct) form a divisor chain: each divides the next."""
+    return bool((sizes[1:] % sizes[:-1] == 0).all()) if len(sizes) > 1 else True
+
+
+def row_sizes(sizes: Ints) -> Ints:
+    """Return the slot sizes that need a row for these piece sizes: themselves, and 1 off the chain."""
+    sizes = np.unique(sizes)
+    return sizes if is_chain(sizes) else np.union1d(sizes, [1])
+
+
+def allowed_pools(state: State, classes: Classes) -> Bools:
+    """Return the pools of each class, bool[C, P]."""
+    return state.workloads.pool_ok[classes.leader]

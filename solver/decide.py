@@ -1,0 +1,208 @@
+"""The round as a table of contents: rank, promise, debug lane, greedy, exact, polish, check, best."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from solver import backends
+from solver.ahead import Claims, claims_of, earliest_start
+from solver.board import Board, leaving
+from solver.check import Broken, check
+from solver.exact import Report, exact
+from solver.feasible import Reject, placeable, rejections
+from solver.greedy import greedy, kind_of
+from solver.lane import run_lane
+from solver.linear import LinearModel, Solution
+from solver.plan import Decisions, SolverReport
+from solver.polish import polish
+from solver.promises import Book, keep_promises
+from solver.shares import Order, rank
+from solver.state import Action, Floats, Ints, SolveParams, State, Status
+
+ROUNDING = 1e-9
+"""Objectives that differ by less, relatively, are the same sum in another order."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A decided round, and what explanations are made of.
+
+    Attributes
+    ----------
+    decisions : Decisions
+    report : SolverReport
+    order : Order
+    board : Board
+        As the plan leaves it.
+    book : Book
+        Promises kept, moved and made.
+    rejected : int64[W], `Reject`
+    expected_start_s : int64[W], epoch seconds
+        The certain bound on the start of what waits; -1 where there is none.
+    lane : list of int
+        Debug workloads started ahead of the order.
+    broken : list of Broken
+        Rules that even the best plan breaks; such a plan must not be applied.
+    """
+
+    decisions: Decisions
+    report: SolverReport
+    order: Order
+    board: Board
+    book: Book
+    rejected: Ints
+    expected_start_s: Ints
+    lane: list[int]
+    broken: list[Broken] = field(default_factory=list)
+
+
+def decide(state: State, params: SolveParams) -> Outcome:
+    """Decide one round: the best checked plan that the ladder of solvers finds in time."""
+    began_s = time.monotonic()
+    rejected = rejections(state)
+    order = rank(state, _candidates(state, rejected), placeable(state))
+    board = Board(state, order)
+    book = keep_promises(board)
+    pending, unallocated = _pending(state, order, rejected)
+    lane = run_lane(board, pending)
+    pending = pending[~board.standing[pending]]  # promises and the lane have started some already
+    plans = [_Candidate("greedy", polish(greedy(board, pending), pending, unallocated))]
+    report = Report()
+    if params.backend != "greedy" and len(pending):
+        solved, report = exact(board, pending, _back_end(params), began_s + params.time_limit_s, params.gap)
+        if solved is not None:
+            plans.append(_Candidate(params.backend, polish(solved, pending, unallocated)))
+    best, notes = _best(plans, state, book)
+    outcome = best.decisions(book)
+    return Outcome(
+        decisions=outcome,
+        report=_summary(best, report, params, notes, time.monotonic() - began_s),
+        order=order,
+        board=best.board,
+        book=book,
+        rejected=rejected,
+        expected_start_s=_expected(best.board, book, rejected),
+        lane=lane,
+        broken=best.broken(state, book),
+    )
+
+
+def _candidates(state: State, rejected: Ints) -> Ints:
+    """Return what the order ranks: pending allocated work that can run here, and what may be interrupted."""
+    w = state.workloads
+    pending = (w.status == Status.PENDING) & (rejected == Reject.NO)
+    running = (w.status == Status.RUNNING) & ~state.protected
+    running[leaving(state)] = False
+    return np.flatnonzero(w.allocated & (w.leaf >= 0) & (pending | running))
+
+
+def _pending(state: State, order: Order, rejected: Ints) -> tuple[Ints, Ints]:
+    """Return pending work that can run here: allocated by the order, and unallocated."""
+    w = state.workloads
+    ranked = order.sequence[w.status[order.sequence] == Status.PENDING]
+    free = np.flatnonzero((w.status == Status.PENDING) & ~w.allocated & (rejected == Reject.NO))
+    return ranked, free
+
+
+def _back_end(params: SolveParams) -> Callable[[LinearModel, float, float, Floats | None], Solution]:
+    def solve(model: LinearModel, time_limit_s: float, gap: float, start: Floats | None) -> Solution:
+        return backends.solve(model, params.backend, time_limit_s, gap, start)
+
+    return solve
+
+
+@dataclass
+class _Candidate:
+    """A plan that one rung made."""
+
+    rung: str
+    board: Board
+
+    def decisions(self, book: Book) -> Decisions:
+        board, state = self.board, self.board.state
+        w = state.workloads
+        action = np.full(w.count, int(Action.WAIT))
+        action[board.standing & (w.status == Status.RUNNING)] = Action.KEEP
+        action[~board.standing & (w.status == Status.RUNNING)] = Action.PREEMPT
+        action[w.status == Status.STOPPING] = Action.PREEMPT
+        action[list(board.starts)] = Action.START
+        action[rejections(state) != Reject.NO] = Action.REJECT
+        promised, start_s, placement = book.spread(board)
+        victims = {r: board.gainers(r) for r in sorted(board.victims)}
+        return Decisions(action, board.spread(), victims, promised, start_s, placement)
+
+    def broken(self, state: State, book: Book) -> list[Broken]:
+        return check(state, self.decisions(book), set(book.moved))
+
+
+def _best(plans: list[_Candidate], state: State, book: Book) -> tuple[_Candidate, list[str]]:
+    """Return the best plan that breaks no rule; of two as good, that of the later rung."""
+    notes: list[str] = []
+    best: _Candidate | None = None
+    for plan in plans:
+        broken = plan.broken(state, book)
+        if broken:
+            notes.append(f"the {plan.rung} plan broke a rule and was dropped: {broken[0].rule}")
+        elif best is None or not _better(best.board.objective(), plan.board.objective()):
+            best = plan
+    return best or plans[0], notes
+
+
+def _better(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    """Tell whether objective `a` beats `b`, tier by tier, by more than rounding."""
+    for x, y in zip(a, b, strict=True):
+        if abs(x - y) > ROUNDING * max(abs(x), abs(y), 1.0):
+            return x > y
+    return False
+
+
+def _summary(
+    best: _Candidate, report: Report, params: SolveParams, notes: list[str], seconds: float
+) -> SolverReport:
+    value = sum(best.board.objective()[:2])
+    if best.rung == "greedy" or not report.bounds:
+        nothing_to_solve = params.backend != "greedy" and not report.bounds and report.complete
+        status = "optimal" if nothing_to_solve else "greedy"
+        return SolverReport("greedy", status, value, None, None, seconds, notes + report.notes)
+    tiers = best.board.objective()
+    bound = sum(report.bounds.get(t, tiers[t]) for t in (0, 1))
+    gap = max(bound - value, 0.0) / max(abs(bound), 1e-9)
+    status = "optimal" if report.complete and gap <= params.gap else "feasible"
+    backend = "highs" if params.backend == "auto" else params.backend
+    return SolverReport(backend, status, value, bound, gap, seconds, notes + report.notes)
+
+
+def _expected(board: Board, book: Book, rejected: Ints) -> Ints:
+    """Return the certain start of everything allocated that waits in the money, int64[W]; -1 for none."""
+    state, w, order = board.state, board.state.workloads, board.order
+    out = np.full(w.count, -1, dtype=np.int64)
+    known: dict[tuple[int, ...], int] = {}
+    claims: dict[int, Claims] = {}
+    for j in order.sequence.tolist():
+        if board.standing[j] or w.status[j] != Status.PENDING or not order.in_money[j]:
+            continue
+        band = int(order.band[j])
+        kind = (*kind_of(board, j), band)
+        if kind not in known:
+            if band not in claims:
+                claims[band] = _claims_before(board, book, band)
+            found = earliest_start(board, j, claims[band])
+            known[kind] = found[0] if found and found[0] > state.now_s else -1
+        out[j] = known[kind]
+    for j in book.settled(board):
+        out[j] = book.start_s[j]
+    return out
+
+
+def _claims_before(board: Board, book: Book, band: int) -> Claims:
+    """Return what a workload of `band` finds taken: the protected, the promised, and who ranks no later."""
+    ranked = board.standing & board.interruptible & (board.order.band <= band)
+    claims = claims_of(board, ranked)
+    for j in book.settled(board):
+        ends_s = book.start_s[j] + max(int(board.state.workloads.min_runtime_s[j]), 1)
+        claims = claims.plus(j, book.parts[j], ends_s)
+    return claims

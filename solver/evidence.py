@@ -1,0 +1,101 @@
+"""Facts about what waits: what fits now, what would fit if others went, and who stands in the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.ahead import claims_of, place_slots
+from solver.board import Board
+from solver.buddy import shapes
+from solver.placing import group_key
+from solver.state import Ints, Status
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What stands in the way of one waiting gang.
+
+    Attributes
+    ----------
+    free_gpus : int, GPUs
+        Free on nodes that the gang may use.
+    holes : int
+        Of these nodes, how many have free GPUs but too few for one replica.
+    largest_hole : int, GPUs
+        Most free GPUs on any one of them.
+    fits_now : int, replicas
+        In the best group (a required domain, or a pool) as the plan leaves it.
+    fits_without : int, replicas
+        In the best group, if everything went that ranks after the gang and is not protected.
+    group : int64, nodes
+        The best group by `fits_without`.
+    protected_gpus : int, GPUs
+        Held by protected work in that group.
+    anywhere : bool
+        It would fit now if its required level were dropped.
+    """
+
+    free_gpus: int
+    holes: int
+    largest_hole: int
+    fits_now: int
+    fits_without: int
+    group: Ints
+    protected_gpus: int
+    anywhere: bool
+
+
+def evidence(board: Board, j: int) -> Evidence:
+    """Return the facts about waiting gang `j` as the plan leaves the board."""
+    state, w = board.state, board.state.workloads
+    _, pieces, _, _, segment, required = (int(x[0]) for x in shapes(state, np.array([j])))
+    fused = int(w.replicas[j]) // pieces
+    eligible = board.eligible(j)
+    free = np.where(eligible, board.free_gpus, 0)
+    slots = board.free_slots(j)
+    order, running = board.order, w.status == Status.RUNNING
+    unmoved = board.standing & running & board.interruptible & (order.position <= order.position[j])
+    later = place_slots(board, j, claims_of(board, unmoved), state.now_s)
+    key = group_key(board, required)
+    now, without = _by_group(slots // fused, key), _by_group(later // fused, key)
+    best = int(np.argmax(without)) if len(without) else -1
+    group = np.flatnonzero(key == best)
+    protected = state.protected[board.owner] & np.isin(w.placement.node, group)
+    single = required >= 0 and segment == pieces
+    pool = _by_group(slots // fused, state.nodes.pool)
+    return Evidence(
+        free_gpus=int(free.sum()),
+        holes=int(((free > 0) & (slots == 0)).sum()),
+        largest_hole=int(free.max(initial=0)),
+        fits_now=int(now.max(initial=0)) * fused,
+        fits_without=int(without.max(initial=0)) * fused,
+        group=group,
+        protected_gpus=int(w.placement.gpus[protected].sum()),
+        anywhere=bool(single and pool.max(initial=0) >= pieces),
+    )
+
+
+def _by_group(slots: Ints, key: Ints) -> Ints:
+    inside = key >= 0
+    return np.bincount(key[inside], slots[inside]).astype(np.int64)
+
+
+def ahead_of(board: Board, j: int) -> list[tuple[int, int]]:
+    """Return (budget leaf, GPUs) of what ranks before `j` and stands, most GPUs first."""
+    w, order = board.state.workloads, board.order
+    before = order.sequence[: int(order.position[j])]
+    before = before[board.standing[before] & (w.leaf[before] != w.leaf[j])]
+    gpus: dict[int, int] = {}
+    for leaf, g in zip(w.leaf[before].tolist(), w.gpus[before].tolist(), strict=True):
+        gpus[leaf] = gpus.get(leaf, 0) + g
+    return sorted(gpus.items(), key=lambda x: (-x[1], x[0]))
+
+
+def lost_gpu_s(board: Board, r: int) -> int:
+    """Return the GPU-seconds that evicting `r` throws away; a run can lose no more than it has done."""
+    state, w = board.state, board.state.workloads
+    done_s = max(state.now_s - int(w.started_s[r]), 0)
+    lost_s = min(done_s, state.policy.restart_cost_s) if w.resumable[r] else done_s
+    return lost_s * int(w.gpus[r])

@@ -1,0 +1,168 @@
+"""The exact rung: tier by tier who starts, then who makes room, then where; each answer is seated."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from solver.board import Board
+from solver.formulation import Formulation, assemble, counts_of, evicted_of, first_of_each_class, formulate
+from solver.linear import LinearModel
+from solver.places import formulate_places
+from solver.problem import Cut, Problem, problem_of
+from solver.reseat import Solve
+from solver.seating import Seated, seat
+from solver.shares import BEYOND, WITHIN
+from solver.state import Floats, Ints
+
+RESEATINGS = 6
+"""Solves of one tier at most; each after the first knows a cut that seating has taught."""
+
+LEAST_S = 0.05
+"""A solve gets so much time, even when none is left."""
+
+LATER_SHARE = 0.25
+"""Share of the time that is left which choosing victims may take."""
+
+PLACES_LIMIT_S, PLACES_GAP = 0.5, 0.02
+"""Where starts stand is worth so much time, and no proof: any answer is a valid plan of the same worth."""
+
+
+@dataclass
+class Report:
+    """How the exact rung went.
+
+    Attributes
+    ----------
+    bounds : list of float
+        Proven upper bound of each tier solved, given the tiers before it; GPU-hours.
+    complete : bool
+        Every tier was solved to the gap.
+    cuts : int
+        Cuts that seating taught.
+    notes : list of str
+    """
+
+    bounds: dict[int, float] = field(default_factory=dict)
+    complete: bool = True
+    cuts: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def exact(board: Board, js: Ints, solve: Solve, deadline_s: float, gap: float) -> tuple[Board | None, Report]:
+    """Return a board with the optimal starts of pending allocated work `js`, or None where no answer came.
+
+    Parameters
+    ----------
+    js : int64
+        Sorted by the order.
+    deadline_s : float
+        On the clock of `time.monotonic`.
+    """
+    report = Report()
+    for tier in (WITHIN, BEYOND):
+        mine = js[(board.order.tier[js] == tier) & (board.state.workloads.gpus_per_replica[js] > 0)]
+        if not len(mine):
+            continue
+        solved = _Tier(board, tier, mine, solve, deadline_s, gap, report).run()
+        if solved is None:
+            report.complete = False
+            return None, report
+        board = solved
+    return board, report
+
+
+@dataclass
+class _Tier:
+    board: Board
+    tier: int
+    js: Ints
+    solve: Solve
+    deadline_s: float
+    gap: float
+    report: Report
+
+    def run(self) -> Board | None:
+        """Solve and seat; where seating misses, cut and solve again; at the last, seat what can be seated."""
+        cuts: tuple[Cut, ...] = ()
+        best: Board | None = None
+        for _ in range(RESEATINGS):
+            problem = problem_of(self.board, self.tier, self.js, cuts)
+            if not problem.caps.any():
+                return best or self.board
+            answer = self._answer(problem, first=best is None)
+            if answer is None:
+                return best
+            seated = answer
+            if best is None or seated.board.objective() > best.objective():
+                best = seated.board
+            if not seated.unseated:
+                break
+            cuts = _merged(cuts, problem, seated)
+            self.report.cuts += 1
+        return best
+
+    def _left_s(self) -> float:
+        return self.deadline_s - time.monotonic()
+
+    def _answer(self, problem: Problem, *, first: bool) -> Seated | None:
+        f = formulate(problem)
+        solution = self.solve(f.model, max(self._left_s(), LEAST_S), self._gap(f.model), None)
+        if first:
+            self.report.bounds[self.tier] = solution.bound
+            self.report.complete &= solution.status == "optimal"
+        if solution.x is None:
+            self.report.notes.append(solution.note or f"tier {self.tier}: {solution.status}")
+            return None
+        x = self._choose_victims(f, first_of_each_class(f, solution.x))
+        gangs, pieces = self._choose_places(f, x)
+        return seat(problem, gangs, pieces, evicted_of(f, x), self.solve)
+
+    def _gap(self, model: LinearModel) -> float:
+        """Return the gap to ask for: that of the site, on the worth of the clusters at price 1 at most.
+
+        The prices of starved allocations are a thousand times those of others, whose starts would all
+        disappear in a gap on the sum.
+        """
+        state = self.board.state
+        at_share = float(state.nodes.gpus.sum()) * state.policy.worth_s / 3600
+        most = model.offset + float(np.maximum(model.objective, 0) @ model.upper)
+        return self.gap * min(1.0, at_share / most) if most > 0 else self.gap
+
+    def _choose_victims(self, f: Formulation, x: Floats) -> Floats:
+        """With starts and the cost of evictions as they are, let those go that are worth least."""
+        p, keep = f.problem, f.columns.keep
+        later = p.victims.tier > p.tier
+        if (np.rint(x[keep[later]]) == 1).all():
+            return x
+        a, columns = assemble(p)
+        a.forget_objective()
+        a.charge(keep[later], -p.victims.worth[later])
+        fixed = np.concatenate((columns.start, keep[~later]))
+        a.fix(fixed, np.rint(x[fixed]))
+        weights = p.victims.weighted_gpus[later]
+        spared = a.rows("spared", np.zeros((1, 1), dtype=np.int64), lower=weights @ np.rint(x[keep[later]]))
+        a.put(np.repeat(spared, len(weights)), keep[later], weights)
+        model = a.build()
+        solution = self.solve(model, max(self._left_s() * LATER_SHARE, LEAST_S), 0.0, x)
+        worse = solution.x is None or solution.objective < model.value(x)
+        return x if worse or solution.x is None else solution.x
+
+    def _choose_places(self, f: Formulation, x: Floats) -> tuple[Ints, Ints]:
+        """With starts and victims as they are, choose domains: preferences, wholeness, ends together."""
+        wider = formulate_places(f, x)
+        if wider is None:
+            return counts_of(f, x)
+        limit_s = min(max(self._left_s(), LEAST_S), PLACES_LIMIT_S)
+        solution = self.solve(wider.model, limit_s, PLACES_GAP, None)
+        return counts_of(f, x) if solution.x is None else counts_of(wider, solution.x)
+
+
+def _merged(cuts: tuple[Cut, ...], problem: Problem, seated: Seated) -> tuple[Cut, ...]:
+    """Add for each class and domain that could not be seated: no more than what found a seat there."""
+    most = {(c.c, c.d): c.most for c in cuts}
+    for (c, d), missing in seated.unseated.items():
+        most[c, d] = min(most.get((c, d), int(problem.caps[c, d])), max(seated.wanted[c, d] - missing, 0))
+    return tuple(Cut(c, d, k) for (c, d), k in sorted(most.items()))

@@ -1,0 +1,122 @@
+"""The end of every rung: give back victims that nobody needs, then start what still fits."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from solver.board import Board
+from solver.greedy import kind_of
+from solver.placing import find_free
+from solver.state import Ints, Status
+
+MOVED_AT_MOST = 8
+"""Starts that are placed anew, at most, to spare one victim."""
+
+
+def polish(board: Board, js: Ints, unallocated: Ints) -> Board:
+    """Return the board with needless victims given back and free capacity filled.
+
+    Parameters
+    ----------
+    js : int64
+        Pending allocated work, sorted by the order.
+    unallocated : int64
+        Pending unallocated work.
+    """
+    give_back(board)
+    board = spare_victims(board)
+    fill(board, js)
+    board = spare_victims(board)
+    fill_unallocated(board, unallocated)
+    return board
+
+
+def _best_first(board: Board) -> list[int]:
+    order = board.order
+    return sorted(board.victims, key=lambda r: (order.tier[r], order.position[r], r))
+
+
+def give_back(board: Board) -> None:
+    """Restore every victim whose place is still free, the best of the order first."""
+    for r in _best_first(board):
+        if board.place_is_free(r):
+            board.restore(r)
+
+
+def spare_victims(board: Board) -> Board:
+    """Restore victims whose gainers fit elsewhere without evicting anybody."""
+    for r in _best_first(board):
+        gainers = board.gainers(r)
+        if len(gainers) > MOVED_AT_MOST or not _room_elsewhere(board, r, gainers):
+            continue
+        trial = board.copy()
+        for j in gainers:
+            trial.cancel(j)
+        if not trial.place_is_free(r):
+            continue
+        trial.restore(r)
+        if all(_start_free(trial, j) for j in gainers):
+            board = trial
+            give_back(board)
+    return board
+
+
+def _room_elsewhere(board: Board, r: int, gainers: list[int]) -> bool:
+    """Tell whether the GPUs that gainers take on the nodes of `r` could be free elsewhere at all."""
+    nodes = [n for n, _ in board.parts(r)]
+    size = board.state.workloads.gpus_per_replica
+    taken = sum(k * int(size[j]) for j in gainers for n, k in board.starts[j] if n in nodes)
+    spare_gpus = int(board.free_gpus.sum() - board.free_gpus[nodes].sum())
+    return spare_gpus >= min(taken, int(board.state.workloads.gpus[r]))
+
+
+def _start_free(board: Board, j: int) -> bool:
+    if board.limit_room(j) < board.state.workloads.gpus[j]:
+        return False
+    parts = find_free(board, j)
+    if parts is None:
+        return False
+    board.start(j, parts)
+    return True
+
+
+def fill(board: Board, js: Ints) -> None:
+    """Start, in the order given, whatever fits without a victim."""
+    hopeless: set[tuple[int, ...]] = set()
+    limited = board.state.budgets.limited_by()
+    leaf = board.state.workloads.leaf
+    for j in js.tolist():
+        kind = (*kind_of(board, j), *np.flatnonzero(limited[leaf[j]]).tolist())
+        if board.standing[j] or kind in hopeless:
+            continue
+        if not _start_free(board, j):
+            hopeless.add(kind)
+
+
+def fill_unallocated(board: Board, js: Ints) -> None:
+    """Start unallocated work where nothing else stands: the allocation that holds the least of it first."""
+    w = board.state.workloads
+    held: dict[int, int] = {}
+    for j in np.flatnonzero(board.standing & ~w.allocated & (w.status == Status.RUNNING)).tolist():
+        held[int(w.leaf[j])] = held.get(int(w.leaf[j]), 0) + int(w.gpus[j])
+    turn = np.lexsort((js, w.submitted_s[js], -w.priority[js]))
+    queues: dict[int, list[int]] = {}
+    for j in js[turn[::-1]].tolist():
+        queues.setdefault(int(w.leaf[j]), []).append(j)
+    heap = [(held.get(leaf, 0), int(w.submitted_s[q[-1]]), q[-1], leaf) for leaf, q in queues.items()]
+    heapq.heapify(heap)
+    hopeless: set[tuple[int, ...]] = set()
+    while heap:
+        gpus, _, j, leaf = heapq.heappop(heap)
+        queues[leaf].pop()
+        kind = (*kind_of(board, j), leaf if board.limit_room(j) < w.gpus[j] else -1)
+        if kind not in hopeless and not board.standing[j]:
+            if _start_free(board, j):
+                gpus += int(w.gpus[j])
+            else:
+                hopeless.add(kind)
+        if queues[leaf]:
+            j = queues[leaf][-1]
+            heapq.heappush(heap, (gpus, int(w.submitted_s[j]), j, leaf))

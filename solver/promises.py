@@ -1,0 +1,162 @@
+"""Promises: those of the previous plan are kept, or moved for a reason; a gang that lost a node gets one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+
+from solver.ahead import Claims, claims_of, earliest_start
+from solver.board import UNCOUNTED, Board, Parts, leaving
+from solver.greedy import eviction_cost
+from solver.shares import BEYOND
+from solver.state import Ints, NodeState, Spread, Status
+
+
+class Moved(IntEnum):
+    """Why a promise could not be kept as it was."""
+
+    NODE_LOST = 0
+    TAKEN = 1
+    OVER_LIMIT = 2
+
+
+@dataclass
+class Book:
+    """The promises of this round.
+
+    Attributes
+    ----------
+    start_s : dict of int to int, epoch seconds
+        By workload.
+    parts : dict of int to Parts
+    moved : dict of int to Moved
+        Carried promises that were not kept, and why; they may have a new, later one.
+    met : list of int
+        Workloads that started by their promise in this round.
+    """
+
+    start_s: dict[int, int] = field(default_factory=dict)
+    parts: dict[int, Parts] = field(default_factory=dict)
+    moved: dict[int, Moved] = field(default_factory=dict)
+    met: list[int] = field(default_factory=list)
+
+    def settled(self, board: Board) -> list[int]:
+        """Return the workloads still promised a later start when the round is over, sorted."""
+        return sorted(j for j in self.start_s if j not in board.starts)
+
+    def spread(self, board: Board) -> tuple[Ints, Ints, Spread]:
+        """Return workloads, starts and placements of the promises that outlive the round."""
+        js = self.settled(board)
+        size = board.state.workloads.gpus_per_replica
+        parts = [[(n, k * int(size[j]), k) for n, k in sorted(self.parts[j])] for j in js]
+        starts = np.array([self.start_s[j] for j in js], dtype=np.int64)
+        return np.array(js, dtype=np.int64), starts, Spread.of(parts)
+
+
+def keep_promises(board: Board) -> Book:
+    """Honour what falls due, carry the rest, and promise failed gangs their next start, on this board."""
+    state, book = board.state, Book()
+    p, w = state.promises, state.workloads
+    claims = claims_of(board, np.zeros(w.count, dtype=bool))
+    turn = np.lexsort((p.workload, p.start_s))
+    for i in turn.tolist():
+        j = int(p.workload[i])
+        if w.status[j] == Status.PENDING:
+            part = p.placement.part(i)
+            nodes, reps = p.placement.node[part].tolist(), p.placement.replicas[part].tolist()
+            parts = list(zip(nodes, reps, strict=True))
+            claims = _carry(board, book, claims, j, parts, int(p.start_s[i]))
+    for j in leaving(state).tolist():
+        part = w.placement.part(j)
+        lost = (state.nodes.state[w.placement.node[part]] == NodeState.DOWN).any()
+        if lost and w.allocated[j] and w.leaf[j] >= 0:
+            claims = _promise(board, book, claims, j)
+    return book
+
+
+def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start_s: int) -> Claims:
+    """Start a promised gang if it is due (or free already), else carry its promise, else promise it anew."""
+    state = board.state
+    trouble = _trouble(board, claims, j, parts, max(start_s, state.now_s))
+    if trouble is None:
+        due = start_s <= state.now_s + state.policy.due_s
+        if _start_there(board, j, parts, evicting=due):
+            book.met.append(j)
+            return claims.plus(j, parts, state.now_s + max(int(state.workloads.min_runtime_s[j]), 1))
+        if not due:
+            return _write(board, book, claims, j, parts, start_s)
+        trouble = Moved.TAKEN
+    book.moved[j] = trouble
+    return _promise(board, book, claims, j)
+
+
+def _promise(board: Board, book: Book, claims: Claims, j: int) -> Claims:
+    found = earliest_start(board, j, claims)
+    return claims if found is None else _write(board, book, claims, j, found[1], found[0])
+
+
+def _write(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start_s: int) -> Claims:
+    book.start_s[j], book.parts[j] = start_s, parts
+    for n, _ in parts:
+        board.hold_s[n] = min(int(board.hold_s[n]), start_s)
+    return claims.plus(j, parts, start_s + max(int(board.state.workloads.min_runtime_s[j]), 1))
+
+
+def _trouble(board: Board, claims: Claims, j: int, parts: Parts, time_s: int) -> Moved | None:
+    """Return what stands in the way of a promise at its time, None where nothing does."""
+    state, w = board.state, board.state.workloads
+    if any(not board.usable[n] for n, _ in parts):
+        return Moved.NODE_LOST
+    held = claims.ends_s > time_s
+    for n, k in parts:
+        here = np.flatnonzero(held & (claims.node == n))
+        owner, reps = claims.workload[here], claims.replicas[here]
+        for total, each in (
+            (state.nodes.gpus[n], w.gpus_per_replica),
+            (state.nodes.cpus_milli[n] or UNCOUNTED, w.cpus_milli),
+            (state.nodes.memory_bytes[n] or UNCOUNTED, w.memory_bytes),
+        ):
+            if int((reps * each[owner]).sum()) + k * int(each[j]) > total:
+                return Moved.TAKEN
+    return None
+
+
+def _start_there(board: Board, j: int, parts: Parts, *, evicting: bool) -> bool:
+    """Start `j` exactly where it was promised, evicting interruptible work there if its time has come."""
+    w = board.state.workloads
+    if board.limit_room(j) < w.gpus[j]:
+        return False
+    trial = board.copy()
+    if not _fits(trial, j, parts):
+        if not evicting:
+            return False
+        nodes = [n for n, _ in parts]
+        running = w.status == Status.RUNNING
+        there = np.unique(board.owner[np.isin(w.placement.node, nodes)])
+        may = [r for r in there.tolist() if board.standing[r] and board.interruptible[r] and running[r]]
+        cost = eviction_cost(board, j)
+        for r in sorted(may, key=lambda r: (-int(board.order.tier[r]), float(cost[r]), r)):
+            trial.evict(r, min(int(board.order.tier[j]), BEYOND))
+            if _fits(trial, j, parts):
+                break
+        if not _fits(trial, j, parts):
+            return False
+    trial.start(j, parts)
+    trial.ahead.add(j)
+    for r in sorted(trial.victims.keys() - board.victims.keys()):
+        if trial.place_is_free(r):
+            trial.restore(r)
+    board.adopt(trial)
+    return True
+
+
+def _fits(board: Board, j: int, parts: Parts) -> bool:
+    w = board.state.workloads
+    return all(
+        board.free_gpus[n] >= k * w.gpus_per_replica[j]
+        and board.free_cpus[n] >= k * w.cpus_milli[j]
+        and board.free_memory[n] >= k * w.memory_bytes[j]
+        for n, k in parts
+    )

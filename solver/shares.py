@@ -1,0 +1,291 @@
+"""The fair-share order: who ranks before whom, at which ratio, in which tier, at what price.
+
+Progressive filling (docs/contract.md, "Fair share"): the allocation with the lowest ratio of use to
+entitlement is served first, then its ratio moves by what was just granted. Pending work and running work that
+may be interrupted are ordered together.
+
+Ratios are quotients of exact integers: Python divides integers with correct rounding, so equal ratios compare
+equal and the order never depends on the order of sums.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from solver.state import Bools, Floats, Ints, State, Status
+
+WITHIN, BEYOND, UNALLOCATED = 0, 1, 2
+"""Tiers: work within its share, beyond it, unallocated. What an earlier one takes, a later one keeps off."""
+
+BAND_EDGES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 4.0)
+"""Upper ends of the ratio bands; a victim always comes from a later band than the one it makes room for."""
+
+UNALLOCATED_BAND = len(BAND_EDGES) + 1
+
+LOWEST_RATIO = 0.001
+"""Below it a price grows no more: an allocation that never ran is worth a thousand times one at its share."""
+
+LEAST_PRICE = 0.01
+UNALLOCATED_PRICE = 0.005
+"""Unallocated work is worth a small constant, below every allocated price."""
+
+ALLOCATED_VICTIM = 3
+"""When work within its share needs room, a beyond-share victim weighs as much as three unallocated ones of
+its size: unallocated work goes first, unless far more of it would be lost."""
+
+SEPARATION = 0.01
+"""Relative fall of the price from first to last of the order, so that equal ratios still have an order."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """The candidates of a round, ranked.
+
+    Attributes
+    ----------
+    sequence : int64[K]
+        Candidates, best first: pending allocated and interruptible allocated work.
+    position : int64[W]
+        Place in `sequence`; K for everything else.
+    ratio : float64[W]
+        Ratio of its leaf at its turn; infinite outside the order.
+    price : float64[W]
+        Worth of one GPU-hour: 1 / running maximum of the ratios, falling along the order.
+    tier, band : int64[W]
+    in_money : bool[W]
+        All that ranks before it and itself fit the capacity that it could use.
+    """
+
+    sequence: Ints
+    position: Ints
+    ratio: Floats
+    price: Floats
+    tier: Ints
+    band: Ints
+    in_money: Bools
+
+
+def commitments(state: State) -> Ints:
+    """Return the use that each workload's start commits in advance, int64[W], micro budget units.
+
+    A protected run is committed for what is left of its start's commitment; interruptible and pending work
+    for a whole one. What accepts several pools commits the cheapest charge.
+    """
+    w, policy = state.workloads, state.policy
+    whole_s = np.minimum(policy.commitment_s, w.time_limit_s)
+    left_s = np.maximum(w.started_s + whole_s - state.now_s, 0)
+    seconds = np.where(state.protected, np.minimum(left_s, whole_s), whole_s)
+    dearest = np.int64(policy.charge_micro.max(initial=0)) + 1
+    cheapest = np.where(w.pool_ok, policy.charge_micro[None, :], dearest).min(axis=1, initial=dearest)
+    charge = np.where(w.pool_ok.any(axis=1), cheapest, 0)
+    running = np.flatnonzero((w.status != Status.PENDING) & (np.diff(w.placement.ptr) > 0))
+    charge[running] = policy.charge_micro[state.nodes.pool[w.placement.node[w.placement.ptr[running]]]]
+    return seconds * w.gpus * charge
+
+
+class _Head(NamedTuple):
+    """Sort key of the next candidate of a leaf."""
+
+    unclaimed: bool
+    submitted_s: int
+    id: int
+
+
+class _Filling:
+    """Progressive filling over one state: the leaves' queues, and the use so far of every tree node."""
+
+    def __init__(self, state: State, candidates: Ints, placeable: Bools) -> None:
+        w, b = state.workloads, state.budgets
+        self.parent = b.parent.tolist()
+        self.entitled = b.entitled.tolist()
+        self.use = b.usage.tolist()
+        self.leaf = w.leaf.tolist()
+        self.commit = commitments(state).tolist()
+        for j in np.flatnonzero(state.protected & w.allocated & (w.leaf >= 0)).tolist():
+            self.charge(j)
+        self.standing = list(self.use)  # what runs and is protected, before anything is granted
+        self.placeable = placeable.tolist()
+        self.room = _usable_gpus(state).tolist()
+        self.pools = [np.flatnonzero(ok).tolist() for ok in w.pool_ok]
+        self.gpus = w.gpus.tolist()
+        claimed = np.zeros(w.count, dtype=bool)
+        claimed[state.promises.workload] = True
+        keys = (candidates, w.submitted_s[candidates], -w.priority[candidates], ~claimed[candidates])
+        by_turn = np.lexsort(keys)
+        self.queue: dict[int, list[int]] = {}
+        for j in candidates[by_turn[::-1]].tolist():
+            self.queue.setdefault(self.leaf[j], []).append(j)
+        self.key = {j: _Head(not claimed[j], int(w.submitted_s[j]), j) for j in candidates.tolist()}
+        self.turns: list[tuple[int, float]] = []
+
+    def ratio(self, v: int) -> float:
+        """Return use over entitlement of tree node `v`."""
+        return self.use[v] / self.entitled[v] if self.entitled[v] else float("inf")
+
+    def charge(self, j: int) -> None:
+        v = self.leaf[j]
+        while v >= 0:
+            self.use[v] += self.commit[j]
+            v = self.parent[v]
+
+    def serve(self, leaf: int) -> None:
+        """Give the head of `leaf` its turn; what cannot start now is ranked, and costs its leaf nothing."""
+        j = self.queue[leaf].pop()
+        self.turns.append((j, self.ratio(leaf)))
+        pool = max(self.pools[j], key=lambda p: self.room[p], default=-1)
+        if self.placeable[j] and pool >= 0 and self.room[pool] >= self.gpus[j]:
+            self.room[pool] -= self.gpus[j]
+            self.charge(j)
+        if not self.queue[leaf]:
+            del self.queue[leaf]
+
+    def by_leaf(self, up_to: float) -> None:
+        """Serve the lowest leaf ratio first, while it is at most `up_to`."""
+        heap = [(self.ratio(v), self.key[q[-1]], v) for v, q in self.queue.items()]
+        heapq.heapify(heap)
+        while heap and heap[0][0] <= up_to:
+            leaf = heapq.heappop(heap)[2]
+            self.serve(leaf)
+            if leaf in self.queue:
+                heapq.heappush(heap, (self.ratio(leaf), self.key[self.queue[leaf][-1]], leaf))
+
+    def by_tree(self) -> None:
+        """Serve level by level: at each tree node the child with the lowest ratio among those that want."""
+        children: dict[int, set[int]] = {}
+        for v in self.queue:
+            while self.parent[v] >= 0 and v not in children.setdefault(self.parent[v], set()):
+                children[self.parent[v]].add(v)
+                v = self.parent[v]
+        while self.queue:
+            v = 0
+            path = []
+            while children.get(v):
+                path.append(v)
+                v = min(children[v], key=lambda c: (self.ratio(c), self._best(c, children)))
+            self.serve(v)
+            if v not in self.queue:
+                for above in reversed(path):
+                    children[above].discard(v)
+                    if children[above]:
+                        break
+                    v = above
+
+    def _best(self, v: int, children: dict[int, set[int]]) -> _Head:
+        if v in self.queue:
+            return self.key[self.queue[v][-1]]
+        return min(self._best(c, children) for c in children[v])
+
+
+def _usable_gpus(state: State) -> Ints:
+    """Return the GPUs of each pool on healthy nodes that nothing protected or stopping holds, int64[P]."""
+    n, w = state.nodes, state.workloads
+    owner = np.repeat(np.arange(w.count), np.diff(w.placement.ptr))
+    fixed = (state.protected | (w.status == Status.STOPPING))[owner]
+    free = n.gpus - np.bincount(w.placement.node[fixed], w.placement.gpus[fixed], n.count).astype(np.int64)
+    free[n.state != 0] = 0
+    return np.bincount(n.pool, np.maximum(free, 0), len(n.pool_cluster)).astype(np.int64)
+
+
+def standing_ratio(state: State) -> Floats:
+    """Return for running allocated work its leaf's ratio by what runs before it, float64[W], 0 elsewhere.
+
+    Pending work does not count here: what runs is judged by what its allocation has, not by what it asks for.
+    """
+    w = state.workloads
+    commit, entitled = commitments(state).tolist(), state.budgets.entitled.tolist()
+    use = state.budgets.usage.tolist()
+    out = np.zeros(w.count)
+    running = np.flatnonzero((w.status == Status.RUNNING) & w.allocated & (w.leaf >= 0))
+    protected = state.protected
+    turn = np.lexsort((running, w.submitted_s[running], -w.priority[running], ~protected[running]))
+    for j in running[turn].tolist():
+        leaf = int(w.leaf[j])
+        out[j] = use[leaf] / entitled[leaf] if entitled[leaf] else float("inf")
+        use[leaf] += commit[j]
+    return out
+
+
+def rank(state: State, candidates: Ints, placeable: Bools) -> Order:
+    """Rank the candidates by the site's order and give each its tier, band and price.
+
+    Parameters
+    ----------
+    candidates : int64[K]
+        Pending allocated and interruptible allocated work whose allocation is known.
+    placeable : bool[W]
+        Could start in this round if all that is interruptible made room; the rest keeps its place in the
+        order and commits nothing, so that it neither loses its claim nor blocks its siblings.
+    """
+    w, policy = state.workloads, state.policy
+    filling = _Filling(state, candidates, placeable)
+    if policy.order == "fair_tree":
+        filling.by_tree()
+    else:
+        filling.by_leaf(float("inf") if policy.order == "leaf" else 1.0)
+        filling.by_tree()
+    sequence = np.array([j for j, _ in filling.turns], dtype=np.int64)
+    ratio = np.full(w.count, np.inf)
+    ratio[sequence] = [r for _, r in filling.turns]
+    if policy.order == "fair_tree":  # rule 7 holds whatever the order: what is within its share goes first
+        sequence = sequence[np.argsort(ratio[sequence] > 1, kind="stable")]
+    return _priced(state, sequence, ratio)
+
+
+def _priced(state: State, sequence: Ints, ratio: Floats) -> Order:
+    w = state.workloads
+    k = len(sequence)
+    position = np.full(w.count, k, dtype=np.int64)
+    position[sequence] = np.arange(k)
+    highest = np.full(w.count, np.inf)
+    highest[sequence] = np.maximum.accumulate(ratio[sequence]) if k else 0.0
+    tier = _tiers(state, ratio)
+    first_beyond = int(np.searchsorted(BAND_EDGES, 1.0)) + 1
+    band = np.searchsorted(BAND_EDGES, highest)
+    band = np.where(tier == WITHIN, np.minimum(band, first_beyond - 1), np.maximum(band, first_beyond))
+    band[tier == UNALLOCATED] = UNALLOCATED_BAND
+    price = np.full(w.count, UNALLOCATED_PRICE)
+    price[w.allocated] = LEAST_PRICE
+    falling = 1 - SEPARATION * np.arange(k) / max(k, 1)
+    worth = 1 / np.maximum(highest[sequence], LOWEST_RATIO)
+    price[sequence] = np.maximum(worth, LEAST_PRICE) * falling
+    return Order(sequence, position, ratio, price, tier, band, _in_money(state, sequence))
+
+
+def _tiers(state: State, ratio: Floats) -> Ints:
+    """Return the tier of every workload: running work is judged by its standing ratio and the site's band."""
+    w = state.workloads
+    tier = np.where(w.allocated, np.where(ratio <= 1, WITHIN, BEYOND), UNALLOCATED).astype(np.int64)
+    running = (w.status == Status.RUNNING) & w.allocated
+    within = (standing_ratio(state) <= 1 + state.policy.band) & (w.leaf >= 0)
+    tier[running] = np.where(within[running], WITHIN, BEYOND)
+    return tier
+
+
+def _in_money(state: State, sequence: Ints) -> Bools:
+    """Tell for whom all that ranks before and itself fit what it could use, protected work not subtracted."""
+    n, w = state.nodes, state.workloads
+    up = np.bincount(n.pool, np.where(n.state == 0, n.gpus, 0), len(n.pool_cluster))
+    capacity = (w.pool_ok @ up)[sequence]
+    out = np.zeros(w.count, dtype=bool)
+    out[sequence] = np.cumsum(w.gpus[sequence]) <= capacity
+    return out
+
+
+def eviction_gpus(state: State, order: Order, tier: int) -> Ints:
+    """Return the GPUs whose restart is charged when a workload makes room for `tier`, weighted, int64[W]."""
+    later_allocated = (order.tier > tier) & (order.tier < UNALLOCATED)
+    return state.workloads.gpus * np.where(later_allocated, ALLOCATED_VICTIM, 1)
+
+
+def owed(share_use: Ints, demand_use: Ints) -> int:
+    """Return what an allocation is owed: the sum over hours of min(share x capacity, demand), budget units.
+
+    Parameters
+    ----------
+    share_use, demand_use : int64[hours], micro budget units
+    """
+    return int(np.minimum(share_use, demand_use).sum())
