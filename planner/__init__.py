@@ -1,0 +1,1 @@
+"""Names, times, files and people: everything about gangplan that is not arrays."""

@@ -28,9 +28,18 @@ class Claims:
     def plus(self, j: int, parts: Parts, ends_s: int) -> Claims:
         """Return these claims and one gang more."""
         n, k = (np.array(x, dtype=np.int64) for x in zip(*parts, strict=True))
-        more = (n, np.full(len(n), j), k, np.full(len(n), ends_s))
+        return self.merged(Claims(n, np.full(len(n), j), k, np.full(len(n), ends_s)))
+
+    def merged(self, other: Claims) -> Claims:
+        """Return both."""
         mine = (self.node, self.workload, self.replicas, self.ends_s)
-        return Claims(*(np.concatenate(pair) for pair in zip(mine, more, strict=True)))
+        theirs = (other.node, other.workload, other.replicas, other.ends_s)
+        return Claims(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
+
+    def only(self, workloads: Bools) -> Claims:
+        """Return the claims of some workloads, bool[W]."""
+        mine = workloads[self.workload]
+        return Claims(self.node[mine], self.workload[mine], self.replicas[mine], self.ends_s[mine])
 
 
 def claims_of(board: Board, unmoved: Bools) -> Claims:
@@ -51,6 +60,13 @@ def claims_of(board: Board, unmoved: Bools) -> Claims:
         if until > state.now_s:
             claims = claims.plus(j, parts, until)
     return claims
+
+
+def protected_claims(board: Board) -> Claims:
+    """Return what was protected, or still leaving, before the round began."""
+    before = board.copy()
+    before.starts = {}
+    return claims_of(before, np.zeros(board.state.workloads.count, dtype=bool))
 
 
 def earliest_start(board: Board, j: int, claims: Claims) -> tuple[int, Parts] | None:

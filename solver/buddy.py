@@ -53,10 +53,12 @@ class Domains:
         return np.rint(sums).astype(np.int64)
 
 
-def domains_of(board: Board) -> Domains:
-    """Group the usable nodes of a board."""
+def domains_of(board: Board, apart: Bools) -> Domains:
+    """Group the usable nodes of a board; each node of `apart` (bool[N]) becomes a domain of its own."""
     n = board.state.nodes
-    keys = np.vstack((n.domain, n.pool, n.gpus, n.cpus_milli, n.memory_bytes, board.hold_s))[:, board.usable]
+    own = np.where(apart, np.arange(n.count), -1)
+    keys = np.vstack((n.domain, n.pool, n.gpus, n.cpus_milli, n.memory_bytes, board.hold_s, own))
+    keys = keys[:, board.usable]
     of_node = np.full(n.count, -1, dtype=np.int64)
     if not keys.shape[1]:
         none = np.zeros(0, dtype=np.int64)

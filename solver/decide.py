@@ -14,7 +14,7 @@ from solver.board import Board, leaving
 from solver.check import Broken, check
 from solver.exact import Report, exact
 from solver.feasible import Reject, placeable, rejections
-from solver.greedy import greedy, kind_of
+from solver.greedy import greedy
 from solver.lane import run_lane
 from solver.linear import LinearModel, Solution
 from solver.plan import Decisions, SolverReport
@@ -22,6 +22,9 @@ from solver.polish import polish
 from solver.promises import Book, keep_promises
 from solver.shares import Order, rank
 from solver.state import Action, Floats, Ints, SolveParams, State, Status
+
+FORECASTS = 500
+"""Waiting workloads that get a forecast, at most: those further down change places anyway."""
 
 ROUNDING = 1e-9
 """Objectives that differ by less, relatively, are the same sum in another order."""
@@ -63,32 +66,55 @@ class Outcome:
 def decide(state: State, params: SolveParams) -> Outcome:
     """Decide one round: the best checked plan that the ladder of solvers finds in time."""
     began_s = time.monotonic()
-    rejected = rejections(state)
-    order = rank(state, _candidates(state, rejected), placeable(state))
-    board = Board(state, order)
-    book = keep_promises(board)
-    pending, unallocated = _pending(state, order, rejected)
-    lane = run_lane(board, pending)
-    pending = pending[~board.standing[pending]]  # promises and the lane have started some already
+    opened = _open(state)
+    board, pending, unallocated = opened.board, opened.pending, opened.unallocated
     plans = [_Candidate("greedy", polish(greedy(board, pending), pending, unallocated))]
     report = Report()
     if params.backend != "greedy" and len(pending):
         solved, report = exact(board, pending, _back_end(params), began_s + params.time_limit_s, params.gap)
         if solved is not None:
             plans.append(_Candidate(params.backend, polish(solved, pending, unallocated)))
+    book = opened.book
     best, notes = _best(plans, state, book)
-    outcome = best.decisions(book)
     return Outcome(
-        decisions=outcome,
+        decisions=best.decisions(book),
         report=_summary(best, report, params, notes, time.monotonic() - began_s),
-        order=order,
+        order=board.order,
         board=best.board,
         book=book,
-        rejected=rejected,
-        expected_start_s=_expected(best.board, book, rejected),
-        lane=lane,
+        rejected=opened.rejected,
+        expected_start_s=_expected(best.board, book),
+        lane=opened.lane,
         broken=best.broken(state, book),
     )
+
+
+@dataclass
+class _Opened:
+    """The board as every rung finds it: ranked, promises kept, the debug lane run."""
+
+    rejected: Ints
+    board: Board
+    book: Book
+    lane: list[int]
+    pending: Ints
+    unallocated: Ints
+
+
+def _open(state: State) -> _Opened:
+    rejected = rejections(state)
+    order = rank(state, _candidates(state, rejected), placeable(state))
+    board = Board(state, order)
+    book = keep_promises(board)
+    pending, unallocated = _pending(state, order, rejected)
+    lane = run_lane(board, pending)
+    return _Opened(rejected, board, book, lane, pending[~board.standing[pending]], unallocated)
+
+
+def opening(state: State) -> tuple[Board, Ints]:
+    """Return the board as every rung finds it, and the pending allocated work that it may start, in order."""
+    opened = _open(state)
+    return opened.board, opened.pending
 
 
 def _candidates(state: State, rejected: Ints) -> Ints:
@@ -165,44 +191,54 @@ def _summary(
 ) -> SolverReport:
     value = sum(best.board.objective()[:2])
     if best.rung == "greedy" or not report.bounds:
-        nothing_to_solve = params.backend != "greedy" and not report.bounds and report.complete
+        nothing_to_solve = params.backend != "greedy" and not report.bounds and not report.notes
         status = "optimal" if nothing_to_solve else "greedy"
         return SolverReport("greedy", status, value, None, None, seconds, notes + report.notes)
     tiers = best.board.objective()
     bound = sum(report.bounds.get(t, tiers[t]) for t in (0, 1))
     gap = max(bound - value, 0.0) / max(abs(bound), 1e-9)
-    status = "optimal" if report.complete and gap <= params.gap else "feasible"
+    status = "optimal" if gap <= params.gap else "feasible"
     backend = "highs" if params.backend == "auto" else params.backend
     return SolverReport(backend, status, value, bound, gap, seconds, notes + report.notes)
 
 
-def _expected(board: Board, book: Book, rejected: Ints) -> Ints:
-    """Return the certain start of everything allocated that waits in the money, int64[W]; -1 for none."""
+def _expected(board: Board, book: Book) -> Ints:
+    """Return the forecast start of what waits in the money, int64[W], epoch seconds; -1 for none.
+
+    In fair-share order each takes the earliest place that is certain by protections, promises and those
+    before it. Only as many as FORECASTS are looked at, best first.
+    """
     state, w, order = board.state, board.state.workloads, board.order
     out = np.full(w.count, -1, dtype=np.int64)
-    known: dict[tuple[int, ...], int] = {}
-    claims: dict[int, Claims] = {}
-    for j in order.sequence.tolist():
-        if board.standing[j] or w.status[j] != Status.PENDING or not order.in_money[j]:
-            continue
+    settled = book.settled(board)
+    waits = ~board.standing & (w.status == Status.PENDING) & order.in_money
+    js = [j for j in order.sequence[waits[order.sequence]].tolist() if j not in book.start_s][:FORECASTS]
+    claims, known = _promised(board, book, settled), -1
+    for j in js:
         band = int(order.band[j])
-        kind = (*kind_of(board, j), band)
-        if kind not in known:
-            if band not in claims:
-                claims[band] = _claims_before(board, book, band)
-            found = earliest_start(board, j, claims[band])
-            known[kind] = found[0] if found and found[0] > state.now_s else -1
-        out[j] = known[kind]
-    for j in book.settled(board):
+        if band != known:  # who ranks no later keeps its place
+            claims = claims.merged(_ranked(board, known, band))
+            known = band
+        found = earliest_start(board, j, claims) if board.limit_room(j) >= w.gpus[j] else None
+        if found is not None and found[0] > state.now_s:
+            out[j] = found[0]
+            claims = claims.plus(j, found[1], found[0] + int(w.min_runtime_s[j]))
+    for j in settled:
         out[j] = book.start_s[j]
     return out
 
 
-def _claims_before(board: Board, book: Book, band: int) -> Claims:
-    """Return what a workload of `band` finds taken: the protected, the promised, and who ranks no later."""
-    ranked = board.standing & board.interruptible & (board.order.band <= band)
-    claims = claims_of(board, ranked)
-    for j in book.settled(board):
+def _promised(board: Board, book: Book, settled: list[int]) -> Claims:
+    """Return what is protected after the round, and what is promised."""
+    claims = claims_of(board, np.zeros(board.state.workloads.count, dtype=bool))
+    for j in settled:
         ends_s = book.start_s[j] + max(int(board.state.workloads.min_runtime_s[j]), 1)
         claims = claims.plus(j, book.parts[j], ends_s)
     return claims
+
+
+def _ranked(board: Board, after: int, upto: int) -> Claims:
+    """Return interruptible work of bands in (after, upto] as claims that never end."""
+    band = board.order.band
+    mine = board.standing & board.interruptible & (band > after) & (band <= upto)
+    return claims_of(board, mine).only(mine)

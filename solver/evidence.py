@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solver.ahead import claims_of, place_slots
+from solver.ahead import claims_of, place_slots, protected_claims
 from solver.board import Board
 from solver.buddy import shapes
 from solver.placing import group_key
-from solver.state import Ints, Status
+from solver.state import FOREVER_S, Ints, Status
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,14 @@ class Evidence:
         Most free GPUs on any one of them.
     fits_now : int, replicas
         In the best group (a required domain, or a pool) as the plan leaves it.
-    fits_without : int, replicas
-        In the best group, if everything went that ranks after the gang and is not protected.
+    fits_unprotected : int, replicas
+        In the best group, if only what is protected since before the round stood there.
+    fits_empty : int, replicas
+        In the best group, if nothing stood on its healthy nodes.
     group : int64, nodes
-        The best group by `fits_without`.
+        The best group by `fits_unprotected`.
     protected_gpus : int, GPUs
-        Held by protected work in that group.
+        Held in that group by work that was protected before the round.
     anywhere : bool
         It would fit now if its required level were dropped.
     """
@@ -41,7 +43,8 @@ class Evidence:
     holes: int
     largest_hole: int
     fits_now: int
-    fits_without: int
+    fits_unprotected: int
+    fits_empty: int
     group: Ints
     protected_gpus: int
     anywhere: bool
@@ -52,17 +55,16 @@ def evidence(board: Board, j: int) -> Evidence:
     state, w = board.state, board.state.workloads
     _, pieces, _, _, segment, required = (int(x[0]) for x in shapes(state, np.array([j])))
     fused = int(w.replicas[j]) // pieces
-    eligible = board.eligible(j)
-    free = np.where(eligible, board.free_gpus, 0)
+    free = np.where(board.eligible(j), board.free_gpus, 0)
     slots = board.free_slots(j)
-    order, running = board.order, w.status == Status.RUNNING
-    unmoved = board.standing & running & board.interruptible & (order.position <= order.position[j])
-    later = place_slots(board, j, claims_of(board, unmoved), state.now_s)
+    nobody = np.zeros(w.count, dtype=bool)
+    later = place_slots(board, j, protected_claims(board), state.now_s)
+    empty = place_slots(board, j, claims_of(board, nobody), FOREVER_S)
     key = group_key(board, required)
-    now, without = _by_group(slots // fused, key), _by_group(later // fused, key)
-    best = int(np.argmax(without)) if len(without) else -1
-    group = np.flatnonzero(key == best)
-    protected = state.protected[board.owner] & np.isin(w.placement.node, group)
+    now, unprotected, whole = (_by_group(x // fused, key) for x in (slots, later, empty))
+    best = int(np.lexsort((-whole, -unprotected))[0]) if len(whole) else -1
+    group = np.flatnonzero((key == best) & (empty > 0))
+    held = (state.protected & (w.status == Status.RUNNING))[board.owner] & np.isin(w.placement.node, group)
     single = required >= 0 and segment == pieces
     pool = _by_group(slots // fused, state.nodes.pool)
     return Evidence(
@@ -70,9 +72,10 @@ def evidence(board: Board, j: int) -> Evidence:
         holes=int(((free > 0) & (slots == 0)).sum()),
         largest_hole=int(free.max(initial=0)),
         fits_now=int(now.max(initial=0)) * fused,
-        fits_without=int(without.max(initial=0)) * fused,
+        fits_unprotected=int(unprotected.max(initial=0)) * fused,
+        fits_empty=int(whole.max(initial=0)) * fused,
         group=group,
-        protected_gpus=int(w.placement.gpus[protected].sum()),
+        protected_gpus=int(w.placement.gpus[held].sum()),
         anywhere=bool(single and pool.max(initial=0) >= pieces),
     )
 

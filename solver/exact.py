@@ -9,16 +9,20 @@ import numpy as np
 
 from solver.board import Board
 from solver.formulation import Formulation, assemble, counts_of, evicted_of, first_of_each_class, formulate
+from solver.greedy import serve
 from solver.linear import LinearModel
 from solver.places import formulate_places
 from solver.problem import Cut, Problem, problem_of
 from solver.reseat import Solve
 from solver.seating import Seated, seat
 from solver.shares import BEYOND, WITHIN
-from solver.state import Floats, Ints
+from solver.state import Bools, Floats, Ints
 
 RESEATINGS = 6
-"""Solves of one tier at most; each after the first knows a cut that seating has taught."""
+"""Solves of one tier at most; each after the first looks closer where seating missed."""
+
+SPLIT_NODES = 32
+"""A domain of so many nodes is taken apart when it could not be seated; a larger one gets a cut."""
 
 LEAST_S = 0.05
 """A solve gets so much time, even when none is left."""
@@ -38,16 +42,13 @@ class Report:
     ----------
     bounds : list of float
         Proven upper bound of each tier solved, given the tiers before it; GPU-hours.
-    complete : bool
-        Every tier was solved to the gap.
-    cuts : int
-        Cuts that seating taught.
+    lessons : int
+        Solves after which seating missed, and the next looked closer.
     notes : list of str
     """
 
     bounds: dict[int, float] = field(default_factory=dict)
-    complete: bool = True
-    cuts: int = 0
+    lessons: int = 0
     notes: list[str] = field(default_factory=list)
 
 
@@ -68,7 +69,6 @@ def exact(board: Board, js: Ints, solve: Solve, deadline_s: float, gap: float) -
             continue
         solved = _Tier(board, tier, mine, solve, deadline_s, gap, report).run()
         if solved is None:
-            report.complete = False
             return None, report
         board = solved
     return board, report
@@ -85,34 +85,38 @@ class _Tier:
     report: Report
 
     def run(self) -> Board | None:
-        """Solve and seat; where seating misses, cut and solve again; at the last, seat what can be seated."""
-        cuts: tuple[Cut, ...] = ()
+        """Solve and seat; where seating misses, look closer and solve again; at last take the best found."""
+        lessons = _Lessons(np.zeros(self.board.state.nodes.count, dtype=bool))
         best: Board | None = None
         for _ in range(RESEATINGS):
-            problem = problem_of(self.board, self.tier, self.js, cuts)
+            problem = problem_of(self.board, self.tier, self.js, lessons.apart, lessons.cuts.values())
             if not problem.caps.any():
                 return best or self.board
-            answer = self._answer(problem, first=best is None)
-            if answer is None:
-                return best
-            seated = answer
+            seated = self._answer(problem, proves=not lessons.cuts)
+            if seated is None:
+                break
             if best is None or seated.board.objective() > best.objective():
                 best = seated.board
             if not seated.unseated:
-                break
-            cuts = _merged(cuts, problem, seated)
-            self.report.cuts += 1
-        return best
+                return best
+            lessons.learn(problem, seated)
+            self.report.lessons += 1
+        if best is None:
+            return None
+        simple = self.board.copy()
+        serve(simple, self.js)
+        return max(best, simple, key=Board.objective)
 
     def _left_s(self) -> float:
         return self.deadline_s - time.monotonic()
 
-    def _answer(self, problem: Problem, *, first: bool) -> Seated | None:
+    def _answer(self, problem: Problem, *, proves: bool) -> Seated | None:
+        """Solve a problem and seat the answer; without cuts its bound is one of the tier itself."""
         f = formulate(problem)
         solution = self.solve(f.model, max(self._left_s(), LEAST_S), self._gap(f.model), None)
-        if first:
-            self.report.bounds[self.tier] = solution.bound
-            self.report.complete &= solution.status == "optimal"
+        if proves:
+            known = self.report.bounds.get(self.tier, solution.bound)
+            self.report.bounds[self.tier] = min(known, solution.bound)
         if solution.x is None:
             self.report.notes.append(solution.note or f"tier {self.tier}: {solution.status}")
             return None
@@ -160,9 +164,28 @@ class _Tier:
         return counts_of(f, x) if solution.x is None else counts_of(wider, solution.x)
 
 
-def _merged(cuts: tuple[Cut, ...], problem: Problem, seated: Seated) -> tuple[Cut, ...]:
-    """Add for each class and domain that could not be seated: no more than what found a seat there."""
-    most = {(c.c, c.d): c.most for c in cuts}
-    for (c, d), missing in seated.unseated.items():
-        most[c, d] = min(most.get((c, d), int(problem.caps[c, d])), max(seated.wanted[c, d] - missing, 0))
-    return tuple(Cut(c, d, k) for (c, d), k in sorted(most.items()))
+@dataclass
+class _Lessons:
+    """What seating has taught about a tier's problem.
+
+    Attributes
+    ----------
+    apart : bool[N]
+        Nodes of small domains that could not be seated: from now on each is a domain of its own.
+    cuts : dict of (class, first node of a domain) to Cut
+        For domains too large for that: no more of a class than found a seat.
+    """
+
+    apart: Bools
+    cuts: dict[tuple[int, int], Cut] = field(default_factory=dict)
+
+    def learn(self, problem: Problem, seated: Seated) -> None:
+        """Look closer at every domain in which something found no seat."""
+        for (c, d), missing in seated.unseated.items():
+            nodes = problem.domains.of_node == d
+            first = int(problem.domains.node[d])
+            if 1 < nodes.sum() <= SPLIT_NODES:
+                self.apart |= nodes
+            else:
+                most = max(int(seated.wanted[c, d]) - missing, 0)
+                self.cuts[c, first] = Cut(c, first, most)

@@ -26,7 +26,8 @@ class Reject(IntEnum):
 def rejections(state: State) -> Ints:
     """Return for every workload whether it can never run here, int64[W], `Reject`; NO for running work.
 
-    Judged on the empty inventory with every node healthy: an outage rejects nobody.
+    Judged on the empty inventory with every node healthy: an outage rejects nobody. A gang that only fits a
+    cluster by mixing its GPU types is not rejected either: it waits until one type is enough.
     """
     w, n = state.workloads, state.nodes
     out = np.zeros(w.count, dtype=np.int64)
@@ -34,7 +35,7 @@ def rejections(state: State) -> Ints:
     huge = np.int64(1) << 50
     cpus = np.where(n.cpus_milli > 0, n.cpus_milli, huge)
     memory = np.where(n.memory_bytes > 0, n.memory_bytes, huge)
-    most, replica = _room(state, js, n.gpus, cpus, memory)
+    most, replica = _room(state, js, n.pool_cluster[n.pool], (n.gpus, cpus, memory))
     out[js[most < w.replicas[js]]] = Reject.TOO_LARGE
     out[js[~replica]] = Reject.REPLICA_TOO_LARGE
     for v in np.flatnonzero(state.budgets.limit_gpus >= 0).tolist():
@@ -63,12 +64,21 @@ def placeable(state: State) -> Bools:
     gpus[n.state != NodeState.UP] = -1
     js = np.flatnonzero(w.status == Status.PENDING)
     out: Bools = w.status != Status.PENDING
-    out[js] = _room(state, js, gpus, cpus, memory)[0] >= w.replicas[js]
+    out[js] = _room(state, js, n.pool, (gpus, cpus, memory))[0] >= w.replicas[js]
     return out
 
 
-def _room(state: State, js: Ints, gpus: Ints, cpus: Ints, memory: Ints) -> tuple[Ints, Bools]:
-    """Return how many replicas the best group takes of each gang, and whether any node takes one of them."""
+def _room(state: State, js: Ints, pool: Ints, amounts: tuple[Ints, Ints, Ints]) -> tuple[Ints, Bools]:
+    """Return how many replicas the best group takes of each gang, and whether any node takes one of them.
+
+    Parameters
+    ----------
+    pool : int64[N]
+        What a gang may not leave: its pool, or its cluster.
+    amounts : GPUs, CPUs and memory of each node
+        Negative GPUs: nothing may start there.
+    """
+    gpus, cpus, memory = amounts
     w = state.workloads
     size, pieces, each_cpus, each_memory, segment, required = shapes(state, js)
     keys = np.column_stack((size, pieces, each_cpus, each_memory, segment, required, w.pool_ok[js]))
@@ -81,25 +91,25 @@ def _room(state: State, js: Ints, gpus: Ints, cpus: Ints, memory: Ints) -> tuple
             if each > 0:
                 slots = np.minimum(slots, np.maximum(free, 0) // each)
         slots = np.where(w.pool_ok[js[k]][state.nodes.pool], slots, 0)
-        most[i] = _best_group(state, slots, int(required[k]), int(segment[k]), int(pieces[k]))
+        most[i] = _best_group(state, slots, pool, int(required[k]), int(segment[k]), int(pieces[k]))
         any_node[i] = bool((slots > 0).any())
     fused = w.replicas[js] // np.maximum(pieces, 1)
     return most[inverse] * fused, any_node[inverse]
 
 
-def _best_group(state: State, slots: Ints, required: int, segment: int, pieces: int) -> int:
+def _best_group(state: State, slots: Ints, pool: Ints, required: int, segment: int, pieces: int) -> int:
     n = state.nodes
     if required == Level.UNKNOWN or not len(slots):
         return 0
     if required < 0:
-        return int(np.bincount(n.pool, slots).max())
+        return int(np.bincount(pool, slots).max())
     inside = n.domain[required] >= 0
     if not inside.any():
         return 0
-    domain, pool = n.domain[required][inside], n.pool[inside]
-    key = domain * len(n.pool_cluster) + pool
+    pools = int(pool.max()) + 1
+    key = n.domain[required][inside] * pools + pool[inside]
     room = np.bincount(key, slots[inside]).astype(np.int64)
     if segment == pieces:
         return int(room.max())
     whole = room // segment * segment
-    return int(np.bincount(np.arange(len(room)) % len(n.pool_cluster), whole).max())
+    return int(np.bincount(np.arange(len(room)) % pools, whole).max())

@@ -14,11 +14,12 @@ def greedy(board: Board, js: Ints) -> Board:
     """Return a copy of the board on which pending work `js` (int64, in order) was given its turn."""
     out = board.copy()
     for tier in (WITHIN, BEYOND):
-        _serve(out, js[board.order.tier[js] == tier])
+        serve(out, js[board.order.tier[js] == tier])
     return out
 
 
-def _serve(board: Board, js: Ints) -> None:
+def serve(board: Board, js: Ints) -> None:
+    """Give pending work `js` of one tier (int64, in order) its turn on this board."""
     order, w = board.order, board.state.workloads
     hopeless: set[tuple[int, ...]] = set()
     for j in js.tolist():

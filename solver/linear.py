@@ -89,7 +89,10 @@ class LinearModel:
         yield self.matrix.shape == (m, n), f"the matrix is {self.matrix.shape}, not {(m, n)}"
         yield sum(len(b.labels) for b in self.rows) == m, "row families do not add up to the rows"
         yield sum(len(b.labels) for b in self.columns) == n, "column families do not add up"
-        yield bool(np.isfinite(self.objective).all() and math.isfinite(self.offset)), "objective"
+        yield (
+            bool(np.isfinite(self.objective).all() and math.isfinite(self.offset)),
+            "objective must be finite",
+        )
         yield _whole(self.lower) and _whole(self.upper), "bounds of columns must be whole, finite"
         yield _whole(self.matrix.data), "coefficients must be whole and finite"
         for bounds, none in ((self.row_lower, -np.inf), (self.row_upper, np.inf)):

@@ -48,6 +48,8 @@ def give_back(board: Board) -> None:
 def spare_victims(board: Board) -> Board:
     """Restore victims whose gainers fit elsewhere without evicting anybody."""
     for r in _best_first(board):
+        if r not in board.victims:  # given back when another one was spared
+            continue
         gainers = board.gainers(r)
         if len(gainers) > MOVED_AT_MOST or not _room_elsewhere(board, r, gainers):
             continue

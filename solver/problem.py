@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,10 +18,10 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Cut:
-    """Seating's lesson: class `c` gets no more than `most` pieces in domain `d`."""
+    """Seating's lesson: class `c` gets no more than `most` pieces in the domain of `node`."""
 
     c: int
-    d: int
+    node: int
     most: int
 
 
@@ -87,7 +88,6 @@ class Problem:
         Price x GPUs x H of every workload.
     caps : int64[C, D], pieces
         At most so many pieces of a class fit in a domain, even if all its possible victims went.
-    cuts : tuple of Cut
     """
 
     board: Board
@@ -97,7 +97,6 @@ class Problem:
     victims: Victims
     worth: Floats
     caps: Ints
-    cuts: tuple[Cut, ...] = field(default=())
 
     def starters(self) -> Ints:
         """Return the pending workloads of all classes, class after class, int64[J]."""
@@ -110,22 +109,28 @@ class Problem:
         return np.repeat(np.arange(self.classes.count), sizes)
 
 
-def problem_of(board: Board, tier: int, js: Ints, cuts: tuple[Cut, ...] = ()) -> Problem:
+def problem_of(
+    board: Board, tier: int, js: Ints, apart: Bools | None = None, cuts: Iterable[Cut] = ()
+) -> Problem:
     """Put the question for pending allocated workloads `js` of one tier, as the board stands.
 
     Parameters
     ----------
     js : int64[K]
         Sorted by the order; 0-GPU workloads are left to the filling.
+    apart : bool[N] or None
+        Nodes that are domains of their own, so that the model sees what stands on each.
     """
     state, order = board.state, board.order
-    classes, domains = classes_of(board, js), domains_of(board)
+    apart = np.zeros(state.nodes.count, dtype=bool) if apart is None else apart
+    classes, domains = classes_of(board, js), domains_of(board, apart)
     victims = _victims(board, tier, int(classes.band.min(initial=np.iinfo(np.int64).max)))
     worth = order.price * state.workloads.gpus * (state.policy.worth_s / 3600)
     caps = _caps(board, classes, domains, victims)
     for cut in cuts:
-        caps[cut.c, cut.d] = min(caps[cut.c, cut.d], cut.most)
-    return Problem(board, tier, domains, classes, victims, worth, caps, cuts)
+        d = domains.of_node[cut.node]
+        caps[cut.c, d] = min(caps[cut.c, d], cut.most)
+    return Problem(board, tier, domains, classes, victims, worth, caps)
 
 
 def _victims(board: Board, tier: int, first_band: int) -> Victims:

@@ -10,8 +10,9 @@ import numpy as np
 from solver.ahead import Claims, claims_of, earliest_start
 from solver.board import UNCOUNTED, Board, Parts, leaving
 from solver.greedy import eviction_cost
+from solver.placing import group_key
 from solver.shares import BEYOND
-from solver.state import Ints, NodeState, Spread, Status
+from solver.state import Ints, Level, NodeState, Spread, Status
 
 
 class Moved(IntEnum):
@@ -20,6 +21,8 @@ class Moved(IntEnum):
     NODE_LOST = 0
     TAKEN = 1
     OVER_LIMIT = 2
+    BRAKED = 3
+    MISFIT = 4
 
 
 @dataclass
@@ -82,12 +85,12 @@ def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start
     trouble = _trouble(board, claims, j, parts, max(start_s, state.now_s))
     if trouble is None:
         due = start_s <= state.now_s + state.policy.due_s
-        if _start_there(board, j, parts, evicting=due):
+        trouble = _start_there(board, j, parts, evicting=due)
+        if trouble is None:
             book.met.append(j)
             return claims.plus(j, parts, state.now_s + max(int(state.workloads.min_runtime_s[j]), 1))
         if not due:
             return _write(board, book, claims, j, parts, start_s)
-        trouble = Moved.TAKEN
     book.moved[j] = trouble
     return _promise(board, book, claims, j)
 
@@ -107,6 +110,8 @@ def _write(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start
 def _trouble(board: Board, claims: Claims, j: int, parts: Parts, time_s: int) -> Moved | None:
     """Return what stands in the way of a promise at its time, None where nothing does."""
     state, w = board.state, board.state.workloads
+    if not _whole(board, j, parts):
+        return Moved.MISFIT
     if any(not board.usable[n] for n, _ in parts):
         return Moved.NODE_LOST
     held = claims.ends_s > time_s
@@ -123,15 +128,33 @@ def _trouble(board: Board, claims: Claims, j: int, parts: Parts, time_s: int) ->
     return None
 
 
-def _start_there(board: Board, j: int, parts: Parts, *, evicting: bool) -> bool:
-    """Start `j` exactly where it was promised, evicting interruptible work there if its time has come."""
+def _whole(board: Board, j: int, parts: Parts) -> bool:
+    """Tell whether a promised place is what the gang asks for: whole, one pool, its level and segments."""
+    n, w = board.state.nodes, board.state.workloads
+    node = np.array([node for node, _ in parts], dtype=np.int64)
+    reps = np.array([k for _, k in parts], dtype=np.int64)
+    pools = np.unique(n.pool[node])
+    if reps.sum() != w.replicas[j] or len(pools) != 1 or not w.pool_ok[j][pools[0]]:
+        return False
+    key = group_key(board, int(w.required[j]))[node]
+    if w.required[j] == Level.NONE:
+        return True
+    segment = int(w.segment[j]) or int(w.replicas[j])
+    return bool((key >= 0).all() and (np.bincount(key, reps) % segment == 0).all())
+
+
+def _start_there(board: Board, j: int, parts: Parts, *, evicting: bool) -> Moved | None:
+    """Start `j` exactly where it was promised, evicting interruptible work there if its time has come.
+
+    Returns what stands in the way; None when it has started.
+    """
     w = board.state.workloads
     if board.limit_room(j) < w.gpus[j]:
-        return False
+        return Moved.OVER_LIMIT
     trial = board.copy()
     if not _fits(trial, j, parts):
         if not evicting:
-            return False
+            return Moved.TAKEN
         nodes = [n for n, _ in parts]
         running = w.status == Status.RUNNING
         there = np.unique(board.owner[np.isin(w.placement.node, nodes)])
@@ -142,14 +165,16 @@ def _start_there(board: Board, j: int, parts: Parts, *, evicting: bool) -> bool:
             if _fits(trial, j, parts):
                 break
         if not _fits(trial, j, parts):
-            return False
+            return Moved.TAKEN
     trial.start(j, parts)
     trial.ahead.add(j)
     for r in sorted(trial.victims.keys() - board.victims.keys()):
         if trial.place_is_free(r):
             trial.restore(r)
+    if trial.brake_room() < 0:
+        return Moved.BRAKED
     board.adopt(trial)
-    return True
+    return None
 
 
 def _fits(board: Board, j: int, parts: Parts) -> bool:

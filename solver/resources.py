@@ -40,8 +40,8 @@ def add_room(a: Assembler, p: Problem, x: Columns) -> None:
     """Pieces hungry for CPUs or memory fit into nodes: room[d,t], with seats[n,t] on nodes of victims.
 
     For every shape t (GPUs, CPUs, memory of a piece) that finds fewer seats in d than by its GPUs alone:
-    sum_(c at least t) times(c, t) * unit * place[c,d] <= sum_(n in d) seats of t on n, where times is how many
-    t one piece of c contains, and on a node of victims each resource bounds the seats:
+    sum_(c at least t) times(c, t) * unit * place[c,d] <= sum_(n in d) seats of t on n,
+    where times is how many t one piece of c contains; on a node of victims each resource bounds the seats:
     t * seats[n,t] + sum_r held[r,n] * keep[r] <= free_n + sum_r held[r,n]. Exact for pieces of one shape.
     """
     classes, v = p.classes, p.victims

@@ -1,0 +1,1 @@
+"""Seeded inputs, reference models and measurements; nothing here is part of the product."""

@@ -1,0 +1,57 @@
+"""The command group: subcommands are imported when they are called, errors end in one line each."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from planner.errors import GangplanError
+
+COMMANDS = {
+    "plan": "planner.cli.plan",
+    "verify": "planner.cli.verify",
+    "explain": "planner.cli.explain",
+    "shares": "planner.cli.shares",
+    "check": "planner.cli.check",
+    "schema": "planner.cli.schema",
+}
+
+
+class _Lazy(click.Group):
+    """Imports a subcommand when it is called: `gangplan check` must not wait for a solver to load."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
+        return command
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="gangplan")
+def group() -> None:
+    """Plan a GPU cluster by budget: who starts now, who makes room, and why the others wait."""
+
+
+def main() -> None:
+    """Run the command line; exit codes are those of `planner.errors`."""
+    try:
+        group(standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as e:
+        e.show()
+        sys.exit(e.exit_code)
+    except click.exceptions.Exit as e:
+        sys.exit(e.exit_code)
+    except GangplanError as e:
+        click.echo(str(e), err=True)
+        sys.exit(e.exit_code)
+    except BrokenPipeError:  # the reader of our pipe (head, less) has seen enough
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,45 @@
+"""Options that several commands share, and how results are printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
+
+site = click.option(
+    "--site", "site_path", type=click.Path(path_type=Path), required=True, help="Site file (YAML)."
+)
+snapshot = click.option(
+    "--snapshot",
+    "snapshot_path",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Snapshot (JSON or YAML).",
+)
+plan = click.option(
+    "--plan", "plan_path", type=click.Path(path_type=Path), required=True, help="Plan (JSON)."
+)
+output = click.option(
+    "-o",
+    "output",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="How to print the result on stdout.",
+)
+
+
+def show(data: Any, output: str, table: Callable[[], str]) -> None:
+    """Print a result: as JSON, as YAML, or as the table that `table` makes."""
+    if output == "json":
+        click.echo(json.dumps(data, indent=1, ensure_ascii=False))
+    elif output == "yaml":
+        click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
+    else:
+        click.echo(table())

@@ -1,0 +1,275 @@
+"""Names to arrays and back: the only file that knows both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from planner.contract import Effective, effective
+from planner.model.budget import leaf_shares
+from planner.model.cluster import Cluster, Node
+from planner.model.site import Site
+from planner.model.snapshot import Reservation, Snapshot
+from planner.model.workload import Placement, Workload
+from solver.state import (
+    FOREVER_S,
+    MICRO,
+    Budgets,
+    Ints,
+    Level,
+    Nodes,
+    NodeState,
+    Policy,
+    Promises,
+    Spread,
+    State,
+    Status,
+    Workloads,
+)
+from solver.window import HOUR_MICRO_S, Window
+
+NODE_STATES = {"up": NodeState.UP, "draining": NodeState.DRAINING, "down": NodeState.DOWN}
+STATUSES = {"pending": Status.PENDING, "running": Status.RUNNING, "stopping": Status.STOPPING}
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the indices of a state are called.
+
+    Attributes
+    ----------
+    nodes, clusters, levels : tuple
+        `levels` outermost first, over all clusters.
+    node_cluster : tuple of Cluster
+        The cluster of each node.
+    workloads : tuple of Workload
+    effective : tuple of Effective
+        The contract of each workload as the site lets it stand.
+    budgets : tuple of str
+        Path of each tree node; "" for the root.
+    pools : tuple of (cluster name, GPU type or None)
+    index, node_index : dict of str to int
+        Of workloads by id, of nodes by name.
+    """
+
+    nodes: tuple[Node, ...]
+    node_cluster: tuple[Cluster, ...]
+    levels: tuple[str, ...]
+    workloads: tuple[Workload, ...]
+    effective: tuple[Effective, ...]
+    budgets: tuple[str, ...]
+    pools: tuple[tuple[str, str | None], ...]
+    index: dict[str, int]
+    node_index: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A state, the names of its indices, and what had to be warned about."""
+
+    state: State
+    names: Names
+    warnings: tuple[str, ...]
+
+
+def encode(site: Site, snapshot: Snapshot) -> Encoded:
+    """Turn a site and a snapshot into arrays, in an order that does not depend on how they are written."""
+    placed = sorted(
+        ((c, n) for c in snapshot.clusters for n in c.nodes),
+        key=lambda x: (x[0].name, x[1].location, x[1].name),
+    )
+    nodes, owners = tuple(n for _, n in placed), tuple(c for c, _ in placed)
+    levels = tuple(
+        dict.fromkeys(level for c in sorted(snapshot.clusters, key=_by_name) for level in c.levels)
+    )
+    workloads = tuple(sorted(snapshot.workloads, key=lambda w: w.id))
+    shares = leaf_shares(site.budgets)
+    known = tuple(effective(w, site.contract, shares.get(w.allocation, Fraction(0))) for w in workloads)
+    pools = tuple(sorted({(c.name, n.gpu_type) for c, n in placed}, key=lambda p: (p[0], p[1] or "")))
+    paths = ("", *(b.path for top in site.budgets for b in top.walk()))
+    index = {w.id: i for i, w in enumerate(workloads)}
+    node_index = {n.name: i for i, n in enumerate(nodes)}
+    names = Names(nodes, owners, levels, workloads, known, paths, pools, index, node_index)
+    encoded_nodes = _nodes(names)
+    charges = _charges(site, names)
+    state = State(
+        now_s=snapshot.time_s,
+        nodes=encoded_nodes,
+        workloads=_workloads(names, shares),
+        budgets=_budgets(site, snapshot, names, encoded_nodes, charges, shares),
+        promises=_promises(snapshot, names),
+        policy=_policy(site, encoded_nodes, charges),
+    )
+    return Encoded(state, names, _warnings(site, snapshot, names, shares))
+
+
+def _by_name(cluster: Cluster) -> str:
+    return cluster.name
+
+
+def _nodes(names: Names) -> Nodes:
+    pool_of = {p: i for i, p in enumerate(names.pools)}
+    clusters = sorted({c.name for c in names.node_cluster})
+    types = sorted({p[1] or "" for p in names.pools})
+    domains: dict[tuple[str, ...], int] = {}
+    domain = np.full((len(names.levels), len(names.nodes)), -1, dtype=np.int64)
+    for i, (c, n) in enumerate(zip(names.node_cluster, names.nodes, strict=True)):
+        for depth, level in enumerate(c.levels[: len(n.location)]):
+            key = (level, c.name, *n.location[: depth + 1])
+            domain[names.levels.index(level), i] = domains.setdefault(key, len(domains))
+    where = zip(names.node_cluster, names.nodes, strict=True)
+    return Nodes(
+        gpus=_ints(n.gpus for n in names.nodes),
+        pool=_ints(pool_of[c.name, n.gpu_type] for c, n in where),
+        state=_ints(NODE_STATES[n.state] for n in names.nodes),
+        cpus_milli=_ints(n.cpus_milli for n in names.nodes),
+        memory_bytes=_ints(n.memory_bytes for n in names.nodes),
+        domain=domain,
+        pool_cluster=_ints(clusters.index(p[0]) for p in names.pools),
+        pool_type=_ints(types.index(p[1] or "") for p in names.pools),
+    )
+
+
+def _ints(values: object) -> Ints:
+    return np.array(list(values), dtype=np.int64)  # type: ignore[call-overload]
+
+
+def _charges(site: Site, names: Names) -> Ints:
+    return _ints(int(site.charges.get(t or "", Fraction(1)) * MICRO) for _, t in names.pools)
+
+
+def _budgets(
+    site: Site, snapshot: Snapshot, names: Names, nodes: Nodes, charges: Ints, shares: dict[str, Fraction]
+) -> Budgets:
+    """Encode the tree; entitlement is never taken as less than an hour's."""
+    index = {path: v for v, path in enumerate(names.budgets)}
+    count = len(names.budgets)
+    tree = [None, *(b for top in site.budgets for b in top.walk())]
+    up = nodes.state != NodeState.DOWN
+    capacity = int((nodes.gpus * charges[nodes.pool])[up].sum())  # micro budget units per second
+    lookback = site.fair_share.lookback
+    window = Window(lookback.window_s, lookback.type == "tumbling", lookback.half_life_s)
+    past_s = Fraction(window.history_s(snapshot.time_s, snapshot.history_s))
+    parent = np.full(count, -1, dtype=np.int64)
+    usage, entitled = [0] * count, [0] * count
+    for v in range(count - 1, 0, -1):
+        path = names.budgets[v]
+        parent[v] = index[path.rpartition("/")[0]]
+        if path in shares:
+            usage[v] = round(snapshot.usage.get(path, Fraction(0)) * HOUR_MICRO_S)
+            hour = int(shares[path] * capacity * 3600)
+            stated = None if snapshot.entitled is None else snapshot.entitled.get(path)
+            whole = shares[path] * capacity * past_s if stated is None else stated * HOUR_MICRO_S
+            entitled[v] = max(round(whole), hour) if shares[path] else 0
+        usage[int(parent[v])] += usage[v]
+        entitled[int(parent[v])] += entitled[v]
+    limits = [-1 if b is None or b.limit_gpus is None else b.limit_gpus for b in tree]
+    ppb = [int(shares.get(path, Fraction(0)) * 10**9) for path in names.budgets]
+    is_leaf = np.array([path in shares for path in names.budgets])
+    return Budgets(parent, is_leaf, _ints(usage), _ints(entitled), _ints(ppb), _ints(limits))
+
+
+def _workloads(names: Names, shares: dict[str, Fraction]) -> Workloads:
+    ws, es = names.workloads, names.effective
+    leaf = {path: v for v, path in enumerate(names.budgets) if path in shares}
+    until = [
+        w.started_s + e.min_runtime_s
+        if w.state == "running" and e.allocated and w.started_s is not None
+        else 0
+        for w, e in zip(ws, es, strict=True)
+    ]
+    pool_ok = np.ones((len(ws), len(names.pools)), dtype=bool)
+    for i, w in enumerate(ws):
+        if w.gpu_types or w.clusters:
+            pool_ok[i] = [
+                (not w.gpu_types or t in w.gpu_types) and (not w.clusters or c in w.clusters)
+                for c, t in names.pools
+            ]
+    return Workloads(
+        leaf=_ints(leaf.get(w.allocation, -1) for w in ws),
+        replicas=_ints(w.replicas for w in ws),
+        gpus_per_replica=_ints(w.gpus_per_replica for w in ws),
+        cpus_milli=_ints(w.cpus_milli_per_replica for w in ws),
+        memory_bytes=_ints(w.memory_bytes_per_replica for w in ws),
+        allocated=np.array([e.allocated for e in es], dtype=bool),
+        min_runtime_s=_ints(e.min_runtime_s for e in es),
+        time_limit_s=_ints(FOREVER_S if w.time_limit_s is None else w.time_limit_s for w in ws),
+        resumable=np.array([w.resumable for w in ws], dtype=bool),
+        submitted_s=_ints(w.submitted_s for w in ws),
+        started_s=_ints(w.started_s or 0 for w in ws),
+        protected_until_s=_ints(until),
+        priority=_ints(w.priority for w in ws),
+        status=_ints(STATUSES[w.state] for w in ws),
+        required=_ints(_level(names, w.topology.required) for w in ws),
+        preferred=_ints(max(_level(names, w.topology.preferred), Level.NONE) for w in ws),
+        segment=_ints(w.topology.segment or 0 for w in ws),
+        pool_ok=pool_ok,
+        debug=np.array([e.debug for e in es], dtype=bool),
+        placement=Spread.of([_parts(w, w.placement, names.node_index) for w in ws]),
+    )
+
+
+def _level(names: Names, level: str | None) -> int:
+    if level is None:
+        return Level.NONE
+    if level == "node":
+        return Level.NODE
+    return names.levels.index(level) if level in names.levels else Level.UNKNOWN
+
+
+def _parts(w: Workload, placement: tuple[Placement, ...], node: dict[str, int]) -> list[tuple[int, int, int]]:
+    """Return (node, GPUs, replicas) for each part; without GPUs each entry is one replica."""
+    each = w.gpus_per_replica
+    return [(node[p.node], p.gpus, p.gpus // each if each else 1) for p in placement]
+
+
+def _promises(snapshot: Snapshot, names: Names) -> Promises:
+    kept = sorted(snapshot.reservations, key=lambda r: (r.start_s, r.workload))
+    parts = [
+        _parts(names.workloads[names.index[r.workload]], _still_there(names, r), names.node_index)
+        for r in kept
+    ]
+    return Promises(
+        _ints(names.index[r.workload] for r in kept), _ints(r.start_s for r in kept), Spread.of(parts)
+    )
+
+
+def _still_there(names: Names, promise: Reservation) -> tuple[Placement, ...]:
+    """Return the promised places that still exist; what is left is not whole, and so the promise moves."""
+    return tuple(p for p in promise.placement if p.node in names.node_index)
+
+
+def _policy(site: Site, nodes: Nodes, charges: Ints) -> Policy:
+    brake = site.preemption.max_gpus_per_round
+    return Policy(
+        order=site.fair_share.order,
+        band=site.fair_share.band,
+        restart_cost_s=site.preemption.restart_cost_s,
+        lane_gpus=lane_gpus(site, int(nodes.gpus[nodes.state != NodeState.DOWN].sum())),
+        max_preempted_gpus=-1 if brake is None else brake,
+        charge_micro=charges,
+    )
+
+
+def lane_gpus(site: Site, cluster_gpus: int) -> int:
+    """Return the size of the debug lane: its share, at least `max_gpus`, at most a quarter of the cluster."""
+    debug = site.contract.debug
+    if not debug.lane:
+        return 0
+    return min(max(int(debug.lane * cluster_gpus), debug.max_gpus), cluster_gpus // 4)
+
+
+def _warnings(site: Site, snapshot: Snapshot, names: Names, shares: dict[str, Fraction]) -> tuple[str, ...]:
+    out = list(snapshot.warnings)
+    for e in names.effective:
+        out += e.warnings
+    for w in names.workloads:
+        if w.allocation not in shares and w.state != "pending":
+            out.append(
+                f"{w.id}: runs for {w.allocation}, which is not an allocation of this site: beyond any share"
+            )
+    if site.fair_share.carry_overdraft:
+        out.append("fair_share.carry_overdraft needs a ledger: the usage of a snapshot is taken as it is")
+    return tuple(out)

@@ -1,0 +1,1 @@
+"""What the files look like: pydantic models, the checks of single values, and their words."""

@@ -1,0 +1,78 @@
+"""The whole story of one workload, from a plan alone."""
+
+from __future__ import annotations
+
+from planner.errors import InputError
+from planner.hostlist import fold
+from planner.model.plan import Decision, Plan, ShareRow
+from planner.units import format_time
+
+
+def story(plan: Plan, workload: str) -> list[tuple[str, str]]:
+    """Return labelled lines about one workload: what happens to it, why, and how its allocation stands.
+
+    Raises
+    ------
+    InputError
+        The plan does not decide on this workload.
+    """
+    decision = next((d for d in plan.decisions if d.workload == workload), None)
+    if decision is None:
+        close = [d.workload for d in plan.decisions if workload in d.workload][:3]
+        hint = f"; did you mean {', '.join(close)}?" if close else ""
+        raise InputError(
+            [f"the plan of {format_time(plan.time_s)} does not know workload {workload!r}{hint}"]
+        )
+    lines = [
+        ("workload", f"{workload}, {decision.gpus} GPUs for {decision.allocation}"),
+        ("decision", f"{decision.action} ({decision.reason.code}) at {format_time(plan.time_s)}"),
+        ("because", decision.reason.text),
+    ]
+    lines += _times(plan, decision)
+    lines += _others(plan, decision)
+    row = next((s for s in plan.shares if s.allocation == decision.allocation), None)
+    if row is not None:
+        lines += [("allocation", _standing(plan, row))]
+    lines += [("warning", text) for text in plan.warnings if text.startswith(f"{workload}:")]
+    return lines
+
+
+def _times(plan: Plan, d: Decision) -> list[tuple[str, str]]:
+    lines = []
+    if d.placement:
+        lines.append(("nodes", fold([p.node for p in d.placement])))
+    if d.protected_until_s is not None:
+        lines.append(("protected", f"until {format_time(d.protected_until_s)}"))
+    promise = next((r for r in plan.reservations if r.workload == d.workload), None)
+    if promise is not None:
+        where = fold([p.node for p in promise.placement])
+        lines.append(("promised", f"a start at {format_time(promise.start_s)} on {where}"))
+    elif d.expected_start_s is not None:
+        lines.append(
+            ("expected", f"a start at {format_time(d.expected_start_s)}, if nobody better funded comes")
+        )
+    elif d.action == "wait":
+        lines.append(("expected", "no start can be forecast now"))
+    return lines
+
+
+def _others(plan: Plan, d: Decision) -> list[tuple[str, str]]:
+    """Return who made room for whom."""
+    lines = []
+    if d.victims_for:
+        lines.append(("made room for", ", ".join(d.victims_for)))
+    victims = [v.workload for v in plan.decisions if d.workload in v.victims_for]
+    if victims:
+        lines.append(("room made by", ", ".join(victims)))
+    if d.lost_gpu_hours is not None:
+        lines.append(("lost work", f"{d.lost_gpu_hours:.2f} GPU-hours"))
+    return lines
+
+
+def _standing(plan: Plan, row: ShareRow) -> str:
+    ratio = "no share" if row.ratio is None else f"{row.ratio:.2f} of its share"
+    return (
+        f"{row.allocation} has had {ratio} ({row.usage:.0f} of {row.entitled:.0f} budget units), "
+        f"number {row.rank} of {len(plan.shares)} by ratio; {row.running_gpus} GPUs allocated, "
+        f"{row.unallocated_gpus} unallocated, {row.pending_gpus} pending"
+    )

@@ -1,0 +1,68 @@
+"""Rules of promises: what is promised can be kept, and what was promised is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+
+from solver.rules import Broken
+from solver.rules.places import UNITS
+from solver.rules.world import World, amounts, joined, parts_of, total
+from solver.state import Action, Status
+
+
+def promise(world: World) -> Iterator[Broken]:
+    """No start is promised to what runs, in the past, or where something protected or promised stands."""
+    plan, now_s = world.plan, world.state.now_s
+    for j, start_s in zip(plan.promised.tolist(), plan.promised_start_s.tolist(), strict=True):
+        if plan.action[j] not in (Action.WAIT, Action.PREEMPT):
+            yield Broken("promise", j, -1, f"promised a start, and its action is {plan.action[j]}")
+        if start_s < now_s:
+            yield Broken("promise", j, -1, f"promised a start {now_s - start_s} s ago")
+    yield from _room(world)
+
+
+def _room(world: World) -> Iterator[Broken]:
+    """Protected work and promises together fit every node at every promised start."""
+    state, plan = world.state, world.plan
+    w = state.workloads
+    kept = state.protected & (plan.action == Action.KEEP)
+    stays = parts_of(w.placement, np.arange(w.count), kept)
+    claims = joined(stays, world.starts, world.promised)
+    protection_s = np.where(w.allocated, w.min_runtime_s, 0)
+    promised_s = np.repeat(plan.promised_start_s, np.diff(plan.promised_placement.ptr))
+    from_s = np.concatenate([np.full(len(stays.node) + len(world.starts.node), state.now_s), promised_s])
+    until_s = np.concatenate(
+        [
+            w.protected_until_s[stays.workload],
+            state.now_s + protection_s[world.starts.workload],
+            promised_s + np.maximum(w.min_runtime_s[world.promised.workload], 1),
+        ]
+    )
+    touched = np.unique(world.promised.node)  # elsewhere less stands than does now
+    column = np.full(state.nodes.count, -1)
+    column[touched] = np.arange(len(touched))
+    for start_s in np.unique(plan.promised_start_s).tolist():
+        active = (from_s <= start_s) & (start_s < until_s) & (column[claims.node] >= 0)
+        for unit, row, size in zip(UNITS, amounts(state, claims), world.size, strict=True):
+            load = total(column[claims.node[active]], row[active], len(touched))
+            for k in np.flatnonzero(load > size[touched]).tolist():
+                i = int(touched[k])
+                detail = f"{load[k]} of {size[i]} {unit} protected or promised at {start_s}"
+                yield Broken("promise", -1, i, detail)
+
+
+def promise_moved(world: World, explained: AbstractSet[int]) -> Iterator[Broken]:
+    """No old promise falls or moves later, unless the plan says why.
+
+    A rejection says so by itself, and what runs has had its start.
+    """
+    status, plan, old = world.state.workloads.status, world.plan, world.state.promises
+    now_promised = dict(zip(plan.promised.tolist(), plan.promised_start_s.tolist(), strict=True))
+    for j, start_s in zip(old.workload.tolist(), old.start_s.tolist(), strict=True):
+        kept = j in now_promised and now_promised[j] <= start_s
+        settled = status[j] == Status.RUNNING or plan.action[j] in (Action.START, Action.REJECT)
+        if not (kept or settled or j in explained):
+            yield Broken("promise_moved", j, -1, f"promised {start_s}, now {now_promised.get(j)}")

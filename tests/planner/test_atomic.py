@@ -1,0 +1,72 @@
+import os
+import stat
+import threading
+
+import pytest
+
+from planner.atomic import write_atomic
+from planner.errors import InputError
+
+
+def test_the_text_arrives_whole_and_alone(tmp_path):
+    target = tmp_path / "plan.json"
+    write_atomic(target, "old\n")
+    write_atomic(target, "größer\n")
+    assert target.read_bytes() == "größer\n".encode()
+    assert os.listdir(tmp_path) == ["plan.json"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_the_mode_follows_the_umask(tmp_path, mask, mode):
+    before = os.umask(mask)
+    try:
+        write_atomic(tmp_path / "plan.json", "x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "plan.json").stat().st_mode) == mode
+
+
+def test_readers_never_see_a_part(tmp_path):
+    target, whole = tmp_path / "plan.json", {"a" * 200_000, "b" * 200_000}
+    write_atomic(target, "a" * 200_000)
+    done, seen = threading.Event(), set()
+
+    def read():
+        while not done.is_set():
+            seen.add(target.read_text())
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for i in range(40):
+        write_atomic(target, "ab"[i % 2] * 200_000)
+    done.set()
+    reader.join()
+    assert seen <= whole
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, step):
+    target = tmp_path / "plan.json"
+    write_atomic(target, "old")
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, fail)
+        with pytest.raises(InputError, match="No space left") as caught:
+            write_atomic(target, "new")
+    assert str(target) in str(caught.value)
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["plan.json"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("path", ["missing/plan.json", "file/plan.json", "folder"])
+def test_a_place_that_cannot_be_written_is_named(tmp_path, path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "inside").write_text("")
+    with pytest.raises(InputError) as caught:
+        write_atomic(tmp_path / path, "x")
+    assert str(tmp_path / path) in str(caught.value)
+    assert not list(tmp_path.glob(".*.tmp"))
