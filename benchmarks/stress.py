@@ -4,7 +4,7 @@ Every round is a random small world (`benchmarks.random_snapshots`): random topo
 limits and promises. Its plan must pass gangplan's own check and, with --checker, an outside one: a Python
 file with a function `verify(site, snapshot, plan) -> list of broken rules`. Exit code 1 if any fails.
 
-A gang never mixes GPU types; an outside checker that allows it would call for places that do not count. So for
+A gang never mixes GPU types; an outside checker that allows it would see places that do not count. So for
 it every gang of several replicas names one type.
 """
 

@@ -19,10 +19,7 @@ def check_snapshot(document: Document, entry: SnapshotEntry, window_s: int | Non
     nodes = {name: node for c in entry.clusters for node in c.nodes for name in node.all_names}
     _check_ids(document, entry.workloads)
     for i, workload in enumerate(entry.workloads):
-        _check_state(document, workload, ("workloads", i))
-        _check_times(document, workload, entry.time, ("workloads", i))
-        _check_topology(document, workload, ("workloads", i))
-        _check_gang(document, workload, ("workloads", i))
+        check_workload(document, workload, entry.time, ("workloads", i))
     if _names_known(document):
         _check_nodes(document, entry.workloads, nodes)
     _check_load(document, entry.workloads, nodes)
@@ -30,6 +27,14 @@ def check_snapshot(document: Document, entry: SnapshotEntry, window_s: int | Non
         window = format_duration(window_s)
         fault = f"is longer than the window of {window}, write at most {window}"
         document.contradiction(("history",), fault)
+
+
+def check_workload(document: Document, workload: WorkloadEntry, now_s: int, loc: Loc) -> None:
+    """Report what does not go together in one workload, whatever surrounds it."""
+    _check_state(document, workload, loc)
+    _check_times(document, workload, now_s, loc)
+    _check_topology(document, workload, loc)
+    _check_gang(document, workload, loc)
 
 
 def replicas_of(workload: WorkloadEntry, part: PlacementEntry) -> int:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from planner.coherence import check_snapshot
+from planner.coherence import check_snapshot, check_workload
 from planner.inventory import to_cluster
 from planner.model.budget import leaf_shares
 from planner.model.site import Site
@@ -22,6 +22,7 @@ from planner.schema.snapshot import (
     WorkloadEntry,
 )
 from planner.strict import parse, read_text
+from planner.units import format_time
 
 
 def load_snapshot(path: Path, site: Site | None = None) -> Snapshot:
@@ -42,6 +43,25 @@ def parse_snapshot(text: str, name: str, site: Site | None = None) -> Snapshot:
     document.finish()
     assert entry is not None
     return _to_snapshot(entry, site)
+
+
+def load_workload(path: Path, now_s: int) -> Workload:
+    """Read a file that holds one workload, not submitted yet; InputError with every fault of it."""
+    return parse_workload(read_text(path), str(path), now_s)
+
+
+def parse_workload(text: str, name: str, now_s: int) -> Workload:
+    """Read one workload as in a snapshot; without `state` and `submitted` it is pending from now on."""
+    document = parse(text, name)
+    document.data = {"state": "pending", "submitted": format_time(now_s), **document.data}
+    entry = validate(document, WorkloadEntry, {})
+    if entry:
+        if entry.state != "pending":
+            document.contradiction(("state",), f"is {entry.state}, write `state: pending` or leave it out")
+        check_workload(document, entry, now_s, ())
+    document.finish()
+    assert entry is not None
+    return _to_workload(entry)
 
 
 def schema() -> dict[str, Any]:

@@ -11,7 +11,7 @@ from planner.scan import Event, Loc, Position, ScanError, resolve
 MAX_DEPTH = 64
 """Levels of lists and mappings; a budget tree takes two for each of its own."""
 
-MAX_ENTRIES = 200_000
+MAX_ENTRIES = 100_000
 """Entries of one list or mapping."""
 
 MAX_FAULTS = 1_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -196,9 +197,11 @@ def _summary(
         return SolverReport("greedy", status, value, None, None, seconds, notes + report.notes)
     tiers = best.board.objective()
     bound = sum(report.bounds.get(t, tiers[t]) for t in (0, 1))
+    backend = "highs" if params.backend == "auto" else params.backend
+    if not math.isfinite(bound):  # cut by the clock before anything was proven
+        return SolverReport(backend, "feasible", value, None, None, seconds, notes + report.notes)
     gap = max(bound - value, 0.0) / max(abs(bound), 1e-9)
     status = "optimal" if gap <= params.gap else "feasible"
-    backend = "highs" if params.backend == "auto" else params.backend
     return SolverReport(backend, status, value, bound, gap, seconds, notes + report.notes)
 
 

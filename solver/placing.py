@@ -33,16 +33,16 @@ def choose(board: Board, j: int, slots: Ints) -> Parts | None:
     size, pieces, _, _, segment, required = (int(x[0]) for x in shapes(state, np.array([j])))
     fused = int(w.replicas[j]) // pieces
     slots = slots // fused
-    preferred = int(w.preferred[j])
+    preferred, key = int(w.preferred[j]), group_key(board, required)
     if preferred >= 0 and segment == pieces:  # a preferred domain, inside the required one
         inside = group_key(board, preferred)
-        wish = _in_one(board, slots, inside, pieces, size)
+        wish = _in_one(board, slots, inside if required < 0 else _shared(inside, key), pieces, size)
         if wish is not None:
             return [(n, k * fused) for n, k in wish]
     if segment < pieces:
-        found = _in_segments(board, slots, group_key(board, required), pieces, segment, size)
+        found = _in_segments(board, slots, key, pieces, segment, size)
     else:
-        found = _in_one(board, slots, group_key(board, required), pieces, size)
+        found = _in_one(board, slots, key, pieces, size)
     return None if found is None else [(n, k * fused) for n, k in found]
 
 
@@ -55,6 +55,14 @@ def group_key(board: Board, level: int) -> Ints:
         return n.pool
     key: Ints = n.domain[level] * len(n.pool_cluster) + n.pool
     return np.where(n.domain[level] >= 0, key, -1)
+
+
+def _shared(a: Ints, b: Ints) -> Ints:
+    """Return the group of nodes that share both groups, int64[N]; -1 where a node lacks one of them."""
+    both = (a >= 0) & (b >= 0)
+    out = np.full(len(a), -1, dtype=np.int64)
+    out[both] = np.unique(a[both] * (int(b.max(initial=0)) + 1) + b[both], return_inverse=True)[1]
+    return out
 
 
 def _capacity(slots: Ints, key: Ints) -> Ints:

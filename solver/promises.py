@@ -63,41 +63,53 @@ def keep_promises(board: Board) -> Book:
     state, book = board.state, Book()
     p, w = state.promises, state.workloads
     claims = claims_of(board, np.zeros(w.count, dtype=bool))
-    turn = np.lexsort((p.workload, p.start_s))
-    for i in turn.tolist():
+    homeless: list[int] = []
+    for i in np.lexsort((p.workload, p.start_s)).tolist():
         j = int(p.workload[i])
-        if w.status[j] == Status.PENDING:
-            part = p.placement.part(i)
-            nodes, reps = p.placement.node[part].tolist(), p.placement.replicas[part].tolist()
-            parts = list(zip(nodes, reps, strict=True))
-            claims = _carry(board, book, claims, j, parts, int(p.start_s[i]))
+        if w.status[j] != Status.PENDING:
+            continue
+        if board.order.position[j] == len(board.order.sequence):  # unallocated, or it can never run here
+            book.moved[j] = Moved.MISFIT
+            continue
+        part = p.placement.part(i)
+        nodes, reps = p.placement.node[part].tolist(), p.placement.replicas[part].tolist()
+        parts = list(zip(nodes, reps, strict=True))
+        carried = _carry(board, book, claims, j, parts, int(p.start_s[i]))
+        if carried is None:
+            homeless.append(j)
+        claims = carried or claims
     for j in leaving(state).tolist():
         part = w.placement.part(j)
         lost = (state.nodes.state[w.placement.node[part]] == NodeState.DOWN).any()
         if lost and w.allocated[j] and w.leaf[j] >= 0:
-            claims = _promise(board, book, claims, j)
+            homeless.append(j)
+    for j in homeless:  # after all that can be kept: a promise moves for its own reasons only
+        found = earliest_start(board, j, claims)
+        if found is not None:
+            claims = _write(board, book, claims, j, found[1], found[0])
     return book
 
 
-def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start_s: int) -> Claims:
-    """Start a promised gang if it is due (or free already), else carry its promise, else promise it anew."""
+def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start_s: int) -> Claims | None:
+    """Start a promised gang if it is due (or free already), else carry its promise.
+
+    Returns the claims with its own, or None where it can be neither: the book says why.
+    """
     state = board.state
     trouble = _trouble(board, claims, j, parts, max(start_s, state.now_s))
     if trouble is None:
         due = start_s <= state.now_s + state.policy.due_s
-        trouble = _start_there(board, j, parts, evicting=due)
-        if trouble is None:
+        ends_s = state.now_s + max(int(state.workloads.min_runtime_s[j]), 1)
+        free = all(ends_s <= board.hold_s[n] for n, _ in parts)  # before its time only in nobody's way
+        stopped = _start_there(board, j, parts, evicting=due) if due or free else Moved.TAKEN
+        if stopped is None:
             book.met.append(j)
-            return claims.plus(j, parts, state.now_s + max(int(state.workloads.min_runtime_s[j]), 1))
+            return claims.plus(j, parts, ends_s)
         if not due:
             return _write(board, book, claims, j, parts, start_s)
+        trouble = stopped
     book.moved[j] = trouble
-    return _promise(board, book, claims, j)
-
-
-def _promise(board: Board, book: Book, claims: Claims, j: int) -> Claims:
-    found = earliest_start(board, j, claims)
-    return claims if found is None else _write(board, book, claims, j, found[1], found[0])
+    return None
 
 
 def _write(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start_s: int) -> Claims:

@@ -179,24 +179,26 @@ def _starters(problem: Problem, gangs: Ints, pieces: Ints) -> list[tuple[int, in
 
 
 def _split(problem: Problem, c: int, gangs: int, pieces: Ints) -> list[list[Share]]:
-    """Divide the pieces of a class among its gangs, group by group, keeping each gang's domains few."""
-    if not gangs:
-        return []
+    """Divide the pieces of a class among its gangs, segment by segment, keeping each gang's domains few."""
     classes, domains = problem.classes, problem.domains
-    per = int(classes.pieces[c])
-    bound = classes.required[c] >= 0 and classes.segment[c] == per
-    inner = domains.level[classes.required[c]] if bound else np.zeros(domains.count, dtype=np.int64)
-    out: list[list[Share]] = []
+    segment, required = int(classes.segment[c]), int(classes.required[c])
+    inner = domains.level[required] if required >= 0 else np.zeros(domains.count, dtype=np.int64)
     used = np.flatnonzero(pieces)
     keys = list(zip(domains.pool[used].tolist(), inner[used].tolist(), strict=True))
+    segments: dict[int, list[list[Share]]] = {}
     for key in sorted(set(keys)):
         group = [d for d, k in zip(used.tolist(), keys, strict=True) if k == key]
-        out += _split_group({d: int(pieces[d]) for d in group}, per)
-    return out[:gangs]
+        segments.setdefault(key[0], []).extend(_split_group({d: int(pieces[d]) for d in group}, segment))
+    per = int(classes.pieces[c]) // segment
+    return [
+        [share for part in of_pool[i : i + per] for share in part]
+        for of_pool in segments.values()
+        for i in range(0, len(of_pool) - per + 1, per)
+    ][:gangs]
 
 
 def _split_group(left: dict[int, int], per: int) -> list[list[Share]]:
-    """Divide the pieces of one group: each gang takes a domain that holds it whole, else the fullest ones."""
+    """Divide the pieces of one group: each segment takes a domain that holds it whole, else the fullest."""
     out: list[list[Share]] = []
     while sum(left.values()) >= per:
         shares: list[Share] = []

@@ -39,7 +39,7 @@ def command(
             raise click.UsageError("--workload needs --site and --snapshot")
         site = load_site(site_path)
         snapshot = load_snapshot(snapshot_path, site)
-        trials = what_if(site, snapshot, load_workload(file, snapshot))
+        trials = what_if(site, snapshot, load_workload(file, snapshot.time_s))
         options.show([_trial(t) for t in trials], output, lambda: _trials(trials))
         return
     if workload is None or plan_path is None:

@@ -17,11 +17,24 @@ def refusal(read: Callable[..., Any], *args: Any) -> list[str]:
     """Return the messages of a refusal, each checked for its form."""
     with pytest.raises(InputError) as caught:
         read(*args)
-    messages = caught.value.messages
+    assert_lines(caught.value.messages)
+    return caught.value.messages
+
+
+def assert_lines(messages: list[str]) -> None:
+    """Check that there are messages, and that each is one line that begins with its place."""
     assert messages
     for message in messages:
         assert LINE.fullmatch(message), message
-    return messages
+
+
+def assert_explained(schema: dict[str, Any]) -> None:
+    """Check that a JSON Schema says of every key what it is, there or where it refers to."""
+    for name, entry in [("file", schema), *schema["$defs"].items()]:
+        for key, value in entry["properties"].items():
+            kinds = [value, *value.get("anyOf", [])]
+            kinds += [schema["$defs"][k["$ref"].rpartition("/")[2]] for k in kinds if "$ref" in k]
+            assert any(kind.get("description") for kind in kinds), f"{name}.{key}"
 
 
 def places(messages: list[str]) -> list[tuple[int, str]]:

@@ -65,9 +65,7 @@ WORLDS: dict[str, State] = {
     "broken_domain": world([*TWO_LEAVES, node(leaf="l2")], [held(2, [0]), ask(4)]),
     "broken_node": world([node(8), node(8)], [held(4, [0]), ask(2), ask(4)]),
     "spared": world([node(8), node(8)], [free(8, [0]), past(8, [1], submitted_h_ago=9), ask(8)]),
-    "seat": world(
-        [node(10), node(10)], [ask(size, submitted_h_ago=9 - size) for size in (4, 3, 3, 4, 4, 2)]
-    ),
+    "seat": world([node(7), node(7)], [ask(3, 2), ask(2, 4)]),
 }
 """By the family that each is for."""
 

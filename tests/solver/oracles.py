@@ -1,6 +1,6 @@
 """Answers found by trying everything, on worlds small enough for that, and the random worlds to try them on.
 
-Nothing here uses the buddy rows, domains, classes or seating: only nodes, pieces and the rules in plain words.
+Nothing here uses buddy rows, domains, classes or seating: only nodes, pieces and the rules in plain words.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ class TierOracle:
         self.board, self.tier, self.js = board, tier, [int(j) for j in js]
         self.world, self.order = board.state, board.order
         w = self.world.workloads
-        may = board.standing & (w.status == Status.RUNNING) & ~self.world.protected & (self.order.tier >= tier)
+        may = (
+            board.standing & (w.status == Status.RUNNING) & ~self.world.protected & (self.order.tier >= tier)
+        )
         self.victims = [r for r in np.flatnonzero(may).tolist() if self.order.band[r] > self._first_band()]
         self.bands = sorted({int(self.order.band[j]) for j in self.js})
 
@@ -123,9 +125,7 @@ class TierOracle:
         stands = self.board.standing & (w.status == Status.RUNNING) & ~self.world.protected
         counted = [r for r in np.flatnonzero(stands & (order.tier == self.tier)).tolist() if r not in gone]
         worth = sum(order.price[j] * w.gpus[j] for j in (*starts, *counted)) * policy.worth_s / HOUR_S
-        weight = {
-            r: ALLOCATED_VICTIM if self.tier < order.tier[r] < UNALLOCATED else 1 for r in gone
-        }
+        weight = {r: ALLOCATED_VICTIM if self.tier < order.tier[r] < UNALLOCATED else 1 for r in gone}
         return float(worth - sum(weight[r] * w.gpus[r] for r in gone) * policy.restart_cost_s / HOUR_S)
 
     def _limits_hold(self, starts: Sequence[int], gone: Sequence[int]) -> bool:
@@ -297,7 +297,9 @@ def tier_worlds(draw, sizes=None, *, resources=False) -> Board:
     board = Board(world, order_of(world))
     if draw(st.booleans()):
         for i in range(len(nodes)):
-            board.hold_s[i] = draw(st.sampled_from([FOREVER_S, FOREVER_S, NOW_S + HOUR_S // 2, NOW_S + HOUR_S]))
+            board.hold_s[i] = draw(
+                st.sampled_from([FOREVER_S, FOREVER_S, NOW_S + HOUR_S // 2, NOW_S + HOUR_S])
+            )
     return board
 
 

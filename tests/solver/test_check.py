@@ -54,14 +54,14 @@ def spoiled(draw) -> tuple[State, Decisions]:
     return world, out
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(spoiled())
 def test_the_rules_broken_are_those_that_a_slow_reading_finds(drawn):
     world, plan = drawn
     assert codes(world, plan) == Reading(world, plan).broken()
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(worlds(), st.data())
 def test_a_dropped_replica_is_always_caught(world, data):
     plan = first_fit(world)
@@ -71,7 +71,7 @@ def test_a_dropped_replica_is_always_caught(world, data):
     assert codes(world, decisions(world, **plan)) & {"gang", "action"}
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(worlds(), st.data())
 def test_an_eviction_inside_the_min_runtime_is_always_caught(world, data):
     plan = first_fit(world)
@@ -82,7 +82,7 @@ def test_an_eviction_inside_the_min_runtime_is_always_caught(world, data):
     assert "protected" in codes(world, decisions(world, **plan))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(worlds(), st.data())
 def test_a_node_given_out_twice_is_always_caught(world, data):
     plan, w = first_fit(world), world.workloads
@@ -95,7 +95,7 @@ def test_a_node_given_out_twice_is_always_caught(world, data):
     assert "capacity" in codes(world, decisions(world, **plan))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(worlds(), st.data())
 def test_a_part_moved_to_another_pool_or_to_a_sick_node_is_always_caught(world, data):
     plan, n = first_fit(world), world.nodes
@@ -111,6 +111,7 @@ def test_a_part_moved_to_another_pool_or_to_a_sick_node_is_always_caught(world, 
     assert codes(world, decisions(world, **plan)) & {"pool", "health"}
 
 
+@settings(max_examples=50)
 @given(spoiled(), st.data())
 def test_the_order_of_the_nodes_changes_nothing(drawn, data):
     world, plan = drawn

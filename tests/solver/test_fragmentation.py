@@ -57,10 +57,10 @@ def test_nodes_of_two_sizes_or_two_pools_do_not_add_up_to_one_gang():
 
 
 def test_nodes_that_are_not_up_offer_nothing():
-    world = state([node(leaf="l"), node(leaf="l", state="draining"), node(leaf="l", state="down")])
-    found = measure(world, ints(4, 8, 8), NO_DEMAND)
-    assert (found.free_gpus, found.sliver_nodes, found.sliver_gpus) == (4, 1, 4)
-    assert [m.largest_gang_gpus for m in found.levels] == [4, 0, 0]
+    world = state([node(), node(8, state="draining"), node(8, state="down"), node(4), node(2)])
+    found = measure(world, ints(3, 4, 8, 4, 0), NO_DEMAND)
+    assert (found.free_gpus, found.sliver_nodes, found.sliver_gpus) == (7, 1, 3)
+    assert [m.largest_gang_gpus for m in found.levels] == [4, 4]
 
 
 def test_holes_are_filled_leaf_by_leaf():
@@ -103,6 +103,7 @@ def test_a_sick_node_breaks_the_cells_around_it_and_one_without_gpus_does_not():
     beside = [node(leaf="l"), node(leaf="l")]
     assert buddy_inventory(state([*beside, node(leaf="l", state="down")]), ints(8, 8, 8)) == (2, 0, 0)
     assert buddy_inventory(state([*beside, node(0, leaf="l")]), ints(8, 8, 0)) == (0, 0, 1)
+    assert buddy_inventory(state([node(leaf="l"), node(0, leaf="l")]), ints(4, 0)) == (0, 0, 0)
 
 
 def test_queued_gangs_weigh_the_gpus_they_want_together():

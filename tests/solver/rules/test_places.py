@@ -64,6 +64,9 @@ def test_a_gang_mixes_neither_clusters_nor_gpu_types():
     assert starts(nodes, [pending(replicas=2)], {0: [2, 3]}) == []
     assert starts(nodes, [pending(replicas=2)], {0: [0, 1]}) == ["pool"]
     assert starts(nodes, [pending(replicas=2)], {0: [0, 2]}) == ["pool"]
+    world = state(nodes, [pending(), pending(replicas=3)])
+    (found,) = check(world, decisions(world, start={0: [3], 1: [0, 2, 0]}))[1:]
+    assert (found.workload, found.detail) == (1, "spans pools [0, 2]")
 
 
 def test_a_gang_stands_only_on_types_and_clusters_that_it_accepts():
@@ -102,6 +105,7 @@ def test_each_segment_stands_in_one_domain_and_segments_may_part():
     work = [pending(replicas=4, required="leaf", segment=2)]
     assert starts(nodes, work, {0: [0, 1, 3, 4]}) == []
     assert starts(nodes, work, {0: [0, 1, 2, 3]}) == ["topology"]
+    assert starts(nodes, [pending(replicas=3, required="leaf", segment=2)], {0: [0, 1, 2]}) == ["topology"]
 
 
 def test_segments_of_two_gangs_are_counted_apart():

@@ -41,9 +41,18 @@ def test_what_is_stopping_or_loses_its_node_is_promised_its_return():
     assert promised(nodes, [running(at=[0], min_runtime_h=4)], {0: (0, [1])}, preempt={0: []}) == []
 
 
+def test_what_loses_its_node_protects_none_of_its_places():
+    nodes = [node(), node(state="down")]
+    work = [running(at=[0, 1], min_runtime_h=4), pending()]
+    assert promised(nodes, work, {1: (1, [0])}, preempt={0: []}) == []
+
+
 def test_no_start_is_promised_for_the_past():
     assert promised([node()], [pending()], {0: (0, [0])}) == []
     assert promised([node()], [pending()], {0: (-1 / 3600, [0])}) == ["promise"]
+    world = state([node()], [pending()])
+    (found,) = check(world, decisions(world, promised={0: (-1, [0])}))
+    assert (found.workload, found.detail) == (0, "promised a start 3600 s ago")
 
 
 def test_a_promise_waits_for_protection_to_end_and_not_for_the_rest():

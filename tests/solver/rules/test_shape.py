@@ -84,6 +84,8 @@ def test_a_start_that_no_allocation_pays_for_is_reported():
 
 
 TWO_LEAVES = [*2 * [node(leaf="l1")], *2 * [node(leaf="l2")]]
+THREE_LEAVES = [*TWO_LEAVES, node(leaf="l3")]
+CROSSED = [node(leaf="l1"), node(leaf="l1", gpu_type="b200"), node(leaf="l2")]
 TWO_POOLS = [node(cluster="c1"), node(cluster="c1", gpu_type="b200"), node(cluster="c2")]
 
 
@@ -94,7 +96,11 @@ TWO_POOLS = [node(cluster="c1"), node(cluster="c1", gpu_type="b200"), node(clust
         (TWO_LEAVES, pending(replicas=2, required="leaf")),
         (TWO_LEAVES, pending(replicas=4, required="leaf", segment=2)),
         (TWO_LEAVES, pending(gpus=4, replicas=2, required="node")),
+        (THREE_LEAVES, pending(replicas=2, required="leaf")),
+        (THREE_LEAVES, pending(replicas=4, required="leaf", segment=2)),
+        ([*TWO_LEAVES, node(gpu_type="b200")], pending(replicas=4, required="leaf", segment=2)),
         (TWO_POOLS, pending()),
+        (TWO_POOLS, pending(gpu_types=("b200",))),
         ([node(state="down")], pending()),
         ([node(cpus=8)], pending(gpus=0, cpus=4, replicas=2)),
         ([node()], pending(memory_gib=9999)),
@@ -115,6 +121,7 @@ def test_what_fits_the_empty_inventory_is_not_rejected(nodes, wish):
         (TWO_LEAVES, pending(replicas=6, required="leaf", segment=3)),
         (TWO_LEAVES, pending(gpus=4, replicas=3, required="node")),
         (TWO_LEAVES, pending(required="unknown")),
+        (CROSSED, pending(replicas=2, required="leaf")),
         (TWO_POOLS, pending(replicas=2)),
         (TWO_POOLS, pending(gpu_types=("a100",))),
         ([node(cpus=8)], pending(cpus=9)),
@@ -127,6 +134,8 @@ def test_what_can_never_run_is_rejected(nodes, wish):
 
 
 def test_what_is_larger_than_a_limit_above_it_is_rejected():
-    workloads = [pending(replicas=2, leaf_budget="t/a"), pending(replicas=2, leaf_budget="b")]
-    world = state(2 * [node()], workloads, shares={"t/a": 0.5, "b": 0.5}, limits={"t": 15, "b": 16})
-    assert [(b.rule, b.workload) for b in check(world, decisions(world, reject=[0, 1]))] == [("reject", 1)]
+    gangs = [pending(replicas=2, leaf_budget=leaf) for leaf in ("t/a", "b", "c")]
+    limits = {"t": 15, "b": 16, "c": 0}
+    world = state(2 * [node()], gangs, shares={"t/a": 0.5, "b": 0.3, "c": 0.2}, limits=limits)
+    plan = decisions(world, reject=[0, 1, 2])
+    assert [(b.rule, b.workload) for b in check(world, plan)] == [("reject", 1)]

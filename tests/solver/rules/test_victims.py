@@ -26,7 +26,13 @@ def evict(victim, gainer, nodes=ONE_NODE, at=(0,), **more):
 def test_nobody_is_preempted_inside_its_min_runtime():
     gainer = pending(min_runtime_h=1)
     assert evict(running(min_runtime_h=1, started_h_ago=1, leaf_budget="b"), gainer) == []
-    assert evict(running(min_runtime_h=1.001, started_h_ago=1, leaf_budget="b"), gainer) == ["protected"]
+    assert evict(running(min_runtime_h=1.01, started_h_ago=1, leaf_budget="b"), gainer) == ["protected"]
+
+
+def test_a_broken_protection_says_how_much_is_left():
+    world = state([node()], [running(min_runtime_h=1.01, started_h_ago=1), pending(min_runtime_h=1)])
+    (found,) = check(world, decisions(world, start={1: [0]}, preempt={0: [1]}))
+    assert (found.workload, found.detail) == (0, "preempted 36 s before its min runtime ends")
 
 
 def test_a_down_node_ends_protection_and_a_draining_one_does_not():
@@ -112,6 +118,9 @@ def test_running_work_counts_for_its_commitment_and_charge_against_the_victim():
     assert evict(idle(), newcomer, **budget, ratios={}, commitment_s=2 * 3600) == ["share"]
     assert evict(idle(), newcomer, **budget, ratios={}, commitment_s=2 * 3600 + 1) == []
     assert evict(idle(), newcomer, **budget, ratios={}, charges={"h100": 2.01}) == []
+    beside = [idle(), newcomer, running(at=[1])]  # unallocated work is free of charge
+    world = state(2 * [node()], beside, **budget, commitment_s=2 * 3600)
+    assert broken(world, decisions(world, start={1: [0]}, preempt={0: [1]})) == ["share"]
 
 
 def test_the_debug_lane_excuses_no_more_gpus_than_it_has():
@@ -188,12 +197,14 @@ def test_a_victim_that_makes_room_under_its_limit_is_needed():
     work = running(gpus=4, at=[0]), pending(gpus=4, min_runtime_h=1)
     assert evict(*work, limits={"a": 8}) == ["needless"]
     assert evict(*work, limits={"a": 7}) == []
+    assert evict(work[0], pending(gpus=4, min_runtime_h=1, leaf_budget="b"), limits={"a": 0}) == []
 
 
 def test_a_round_preempts_no_more_gpus_than_the_brake_allows():
     work = running(), pending(min_runtime_h=1)
     assert evict(*work, max_preempted_gpus=8) == []
     assert evict(*work, max_preempted_gpus=7) == ["brake"]
+    assert evict(*work, max_preempted_gpus=0) == ["brake"]
     assert evict(*work, max_preempted_gpus=-1) == []
 
 
