@@ -8,13 +8,18 @@ from planner.encode import Encoded
 from planner.hostlist import fold
 from planner.model.plan import Reason
 from planner.model.workload import Workload
+from planner.refusals import refusal, shape
 from planner.units import format_duration, format_time
+from planner.words import count
 from solver.board import Parts
 from solver.decide import Outcome
 from solver.evidence import Evidence, ahead_of, evidence
 from solver.feasible import Reject
+from solver.placing import choose
 from solver.promises import Moved
-from solver.state import Action, NodeState
+from solver.state import FOREVER_S, Action, NodeState, Status
+
+NO_SHARE = "no share"
 
 NAMED_AT_MOST = 3
 """Allocations, nodes or workloads named in one sentence; the rest is counted."""
@@ -31,6 +36,10 @@ MOVED = {
 def explain(encoded: Encoded, outcome: Outcome) -> list[Reason]:
     """Return the reason of every workload's decision, in the order of the state."""
     return _Explainer(encoded, outcome).all()
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _some(names: list[str]) -> str:
@@ -63,24 +72,26 @@ class _Explainer:
     # --- words ---------------------------------------------------------------------------------------------
 
     def _ratio(self, j: int) -> str:
-        """Say how the allocation of `j` stands: its use over what it is entitled to."""
-        leaf = int(self.state.workloads.leaf[j])
-        return f"{self.names.workloads[j].allocation} ({self._leaf_ratio(leaf)} of its share)"
+        """Name the allocation of `j`, and how it stands: its use over what it is entitled to."""
+        leaf, name = int(self.state.workloads.leaf[j]), self.names.workloads[j].allocation
+        if leaf < 0:
+            return f"{name} (no allocation of this site)"
+        ratio = self._leaf_ratio(leaf)
+        return f"{name} ({ratio})" if ratio == NO_SHARE else f"{name} ({ratio} of its share)"
 
     def _leaf_ratio(self, leaf: int) -> str:
         b = self.state.budgets
-        return f"{b.usage[leaf] / b.entitled[leaf]:.2f}" if b.entitled[leaf] else "no share"
+        return f"{b.usage[leaf] / b.entitled[leaf]:.2f}" if b.entitled[leaf] else NO_SHARE
 
     def _where(self, parts: Parts) -> str:
         nodes = [self.names.nodes[n].name for n, _ in sorted(parts)]
         return nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes, {fold(nodes)}"
 
-    def _shape(self, w: Workload) -> str:
-        each = f"{w.gpus_per_replica} GPU" + ("s" if w.gpus_per_replica != 1 else "")
-        return f"{w.replicas} x {each}" if w.replicas > 1 else each
-
     def _time(self, time_s: int) -> str:
         return format_time(time_s)
+
+    def _again(self, w: Workload) -> str:
+        return "requeued with its progress" if w.resumable else "it is not resumable and starts over"
 
     # --- actions -------------------------------------------------------------------------------------------
 
@@ -98,7 +109,8 @@ class _Explainer:
         if j in self.outcome.lane:
             return Reason("StartInDebugLane", f"{text}; in the debug lane, ahead of the order")
         ratio = self._leaf_ratio(int(self.state.workloads.leaf[j]))
-        return Reason("Start", f"{text}; {w.allocation} has had {ratio} of its share")
+        had = f"has {ratio}" if ratio == NO_SHARE else f"has had {ratio} of its share"
+        return Reason("Start", f"{text}; {w.allocation} {had}")
 
     def _keep(self, j: int) -> Reason:
         w, until_s = self.names.workloads[j], int(self.state.workloads.protected_until_s[j])
@@ -122,51 +134,26 @@ class _Explainer:
             return self._left_service(j, sick)
         gainers = self.outcome.decisions.victims_for.get(j, [])
         who = _some([f"{self.names.workloads[g].id} of {self._ratio(g)}" for g in gainers])
-        mine = "it is unallocated" if not self.names.effective[j].allocated else f"it is of {self._ratio(j)}"
-        again = "requeued with its progress" if w.resumable else "it is not resumable and starts over"
-        return Reason("MadeRoom", f"makes room for {who}; {mine} and past its min runtime; {again}")
+        mine = "it is unallocated"
+        if self.names.effective[j].allocated:
+            mine = f"it is of {self._ratio(j)} and past its min runtime"
+        return Reason("MadeRoom", f"makes room for {who}; {mine}; {self._again(w)}")
 
     def _left_service(self, j: int, sick: list[int]) -> Reason:
+        w = self.names.workloads[j]
         down = [n for n in sick if self.state.nodes.state[n] == NodeState.DOWN]
         names = _some([self.names.nodes[n].name for n in (down or sick)])
+        are = _are(len(down or sick))
         if not down:
-            return Reason("NodeDraining", f"{names} is draining and nothing protects it any more; requeued")
+            text = f"{names} {are} draining and nothing protects it any more; {self._again(w)}"
+            return Reason("NodeDraining", text)
         promised = self.outcome.book.start_s.get(j)
         when = f", promised a start at {self._time(promised)}" if promised is not None else ""
-        return Reason("NodeDown", f"{names} is down; the whole gang is requeued{when}")
+        return Reason("NodeDown", f"{names} {are} down; the whole gang is requeued{when}; {self._again(w)}")
 
     def _reject(self, j: int) -> Reason:
-        w = self.names.workloads[j]
         code = Reject(int(self.outcome.rejected[j]))
-        known = sorted({t for _, t in self.names.pools if t})
-        level = w.topology.required or "cluster"
-        nodes = self.state.nodes
-        texts = {
-            Reject.UNKNOWN_ALLOCATION: f"{w.allocation!r} is not an allocation of this site; "
-            "ask whoever keeps the budgets",
-            Reject.UNKNOWN_LEVEL: f"no cluster has the level {level!r}; "
-            f"levels here: {', '.join((*self.names.levels, 'node'))}",
-            Reject.NO_SUCH_POOL: f"no node has GPU type {', '.join(w.gpu_types) or 'any'} on cluster "
-            f"{', '.join(w.clusters) or 'any'}; types here: {', '.join(known) or 'none named'}",
-            Reject.BROKEN_SEGMENTS: f"{w.replicas} replicas are no multiple of segment {w.topology.segment}",
-            Reject.OVER_LIMIT: f"{w.gpus} GPUs are more than the limit of {w.allocation} or of one above",
-            Reject.REPLICA_TOO_LARGE: f"no node it accepts holds a replica of {w.gpus_per_replica} GPUs, "
-            f"CPUs and memory (the largest has {int(nodes.gpus.max(initial=0))} GPUs)",
-            Reject.TOO_LARGE: f"no {level} can hold {self._shape(w)}, even empty and healthy "
-            f"(the largest has {self._largest(w)} GPUs that it could use)",
-        }
-        return Reason(_camel(code.name), f"can never run here: {texts[code]}")
-
-    def _largest(self, w: Workload) -> int:
-        j = self.names.index[w.id]
-        nodes = self.state.nodes
-        ok = self.state.workloads.pool_ok[j][nodes.pool]
-        required = int(self.state.workloads.required[j])
-        key = nodes.domain[required] if required >= 0 else nodes.pool
-        inside = ok & (key >= 0)
-        if w.topology.required == "node":
-            return int(nodes.gpus[ok].max(initial=0))
-        return int(np.bincount(key[inside], nodes.gpus[inside]).max(initial=0)) if inside.any() else 0
+        return Reason(_camel(code.name), f"can never run here: {refusal(self.board, self.names, j, code)}")
 
     # --- waiting -------------------------------------------------------------------------------------------
 
@@ -175,13 +162,20 @@ class _Explainer:
         moved = book.moved.get(j)
         if j in book.start_s:
             text = f"is promised a start at {self._time(book.start_s[j])} on {self._where(book.parts[j])}"
-            if moved is not None:
-                return Reason("PromiseMoved", f"{text}: later than it was promised, because {MOVED[moved]}")
-            return Reason("Promised", text)
+            if moved is None:
+                return Reason("Promised", text)
+            old_s = self._promised_s(j)
+            later = "later than" if book.start_s[j] > old_s else "no longer where"
+            was = f"{later} it was promised ({self._time(old_s)})"
+            return Reason("PromiseMoved", f"{text}: {was}, because {MOVED[moved]}")
         reason = self._why(j)
         if moved is not None:
             return Reason(reason.code, f"later than it was promised, because {MOVED[moved]}; {reason.text}")
         return reason
+
+    def _promised_s(self, j: int) -> int:
+        promises = self.state.promises
+        return int(promises.start_s[promises.workload == j][0])
 
     def _why(self, j: int) -> Reason:
         w = self.names.workloads[j]
@@ -190,21 +184,20 @@ class _Explainer:
             return Reason("AtLimit", limit)
         e = self._evidence(j)
         if not self.names.effective[j].allocated:
-            return Reason(
-                "NoFreeGpus",
-                f"unallocated work runs only where nothing allocated needs to: it asks for {self._shape(w)}, "
-                f"and {self._free(w, e)}. A min runtime would give it a claim, charged to its allocation",
-            )
+            text = "unallocated work runs only where nothing allocated needs to: it asks for "
+            text += f"{shape(w)}, and {self._free(w, e)}"
+            if self.state.budgets.entitled[self.state.workloads.leaf[j]]:
+                text += ". A min runtime would give it a claim, charged to its allocation"
+            return Reason("NoFreeGpus", text)
         if e.fits_empty < w.replicas:
             return Reason("TooFewHealthyNodes", self._unhealthy(w, e))
         if e.fits_unprotected < w.replicas:
             return Reason("Protected", self._protected(j, w, e))
-        if not self.order.in_money[j] or e.fits_now < w.replicas:
-            code = "RanksBehind" if e.free_gpus < w.gpus else "Fragmented"
-            return Reason(code, f"{self._behind(j)}. {self._fits(w, e)}. {self._hint(w, e)}".rstrip())
-        return Reason(
-            "Held", f"{self._fits(w, e)}, but those GPUs are promised to others before it would be done"
-        )
+        held = self._held(j)
+        if held:
+            return Reason("Held", held)
+        code = "RanksBehind" if e.free_gpus < w.gpus else "Fragmented"
+        return Reason(code, f"{self._behind(j)}. {self._fits(w, e)}. {self._hint(w, e)}".rstrip())
 
     def _evidence(self, j: int) -> Evidence:
         w = self.state.workloads
@@ -218,50 +211,102 @@ class _Explainer:
         return self.known[key]
 
     def _limit(self, j: int) -> str | None:
-        b, w = self.state.budgets, self.names.workloads[j]
-        for v in b.path(int(self.state.workloads.leaf[j])):
-            held, limit = int(self.board.held_gpus[v]), int(b.limit_gpus[v])
-            if 0 <= limit < held + w.gpus:
-                return (
-                    f"{self.names.budgets[v]} holds {held} GPUs and its limit is {limit}: {self._shape(w)} "
-                    "more would pass it. It starts when work under that limit ends, or if the limit is raised"
-                )
+        b, board, w = self.state.budgets, self.board, self.names.workloads[j]
+        for v in b.path(int(self.state.workloads.leaf[j])) if w.gpus else ():
+            limit, held, before = (int(x[v]) for x in (b.limit_gpus, board.held_gpus, board.held_before))
+            if limit < 0 or max(before, held + w.gpus) <= limit:
+                continue
+            held = max(before, held)
+            more = f"{shape(w)} more would pass it" if before <= limit else "beyond it nothing starts"
+            return (
+                f"{self.names.budgets[v]} holds {count(held, 'GPU')} and its limit is {limit}: {more}. "
+                "It starts when work under that limit ends, or if the limit is raised"
+            )
         return None
 
+    def _held(self, j: int) -> str | None:
+        """Say where it would fit if nothing were held for promises; None where that is not the reason."""
+        board, w, now_s = self.board, self.state.workloads, self.state.now_s
+        free = board.slots(j, board.free_gpus, board.free_cpus, board.free_memory)
+        free[~(board.usable & w.pool_ok[j][self.state.nodes.pool])] = 0
+        parts = choose(board, j, free)
+        until_s = min((int(board.hold_s[n]) for n, _ in parts or ()), default=FOREVER_S)
+        if parts is None or until_s == FOREVER_S:
+            return None
+        own = format_duration(int(w.min_runtime_s[j]))
+        text = f"would fit on {self._where(parts)}, but that is promised to others from "
+        text += f"{self._time(until_s)} on, before its min runtime of {own} would end"
+        if until_s > now_s:
+            text += f". With a min runtime of at most {format_duration(until_s - now_s)} it could start now"
+        return text
+
     def _behind(self, j: int) -> str:
+        """Say who ranks before it and stands; where nobody does, who holds what it could use."""
+        w, order = self.state.workloads, self.order
         ahead = ahead_of(self.board, j)
-        who = _some([f"{self.names.budgets[v]} ({self._leaf_ratio(v)}; {g} GPUs)" for v, g in ahead])
-        place, count = int(self.order.position[j]) + 1, len(self.order.sequence)
-        mine = f"{self._ratio(j)} is number {place} of {count} in the order"
-        return f"{mine}, after {who}" if who else mine
+        named = [f"{self.names.budgets[v]} ({self._leaf_ratio(v)}; {count(g, 'GPU')})" for v, g in ahead]
+        before = order.sequence[: int(order.position[j])]
+        own = int(w.gpus[before[self.board.standing[before] & (w.leaf[before] == w.leaf[j])]].sum())
+        who = [_some(named)] if named else []
+        who += [f"{count(own, 'GPU')} of its own"] if own else []
+        place = int(order.position[j]) + 1
+        mine = f"{self._ratio(j)} is number {place} of {len(order.sequence)} in the order"
+        if who:
+            return f"{mine}, after {' and '.join(who)}"
+        return f"{mine}. The GPUs that it may use: {self._census(j)}"
+
+    def _census(self, j: int) -> str:
+        """Say what the work does that holds the GPUs which `j` may use."""
+        board, w, state = self.board, self.state.workloads, self.state
+        mine = board.usable & w.pool_ok[j][state.nodes.pool]
+        gpus = dict.fromkeys(("protected", "leaving", "ahead", "behind"), 0)
+        for r in np.flatnonzero(board.standing).tolist():
+            kind = "protected" if state.protected[r] else "ahead" if r in board.ahead else "behind"
+            kind = "leaving" if w.status[r] == Status.STOPPING else kind
+            gpus[kind] += sum(k for n, k in board.parts(r) if mine[n]) * int(w.gpus_per_replica[r])
+        words = {
+            "protected": "{} protected",
+            "leaving": "{} that preempted work has not left yet",
+            "ahead": "{} given out ahead of the order, to debug work and promises",
+            "behind": "{} with work that ranks behind it, but too closely or too dear to make room",
+        }
+        most = state.policy.max_preempted_gpus
+        if most >= 0 and board.brake_room() < w.gpus[j]:
+            words["behind"] = f"{{}} with work that ranks behind it, of which a round preempts {most} at most"
+        found = [text.format(gpus[kind]) for kind, text in words.items() if gpus[kind]]
+        return ", ".join(found) or "none is taken"
 
     def _free(self, w: Workload, e: Evidence) -> str:
+        room = f"room for {e.fits_now} of {count(w.replicas, 'replica')}"
+        if not w.gpus_per_replica:
+            return f"there is {room}"
         if not e.free_gpus:
             return "no GPU that it may use is free"
-        each = "has" if e.holes == 1 else "have"
-        text = f"{e.free_gpus} GPUs that it may use are free"
+        text = f"{count(e.free_gpus, 'GPU')} that it may use {_are(e.free_gpus)} free"
         if e.holes:
-            text += f", of which {e.holes} node{'s' if e.holes > 1 else ''} {each} too few for one replica"
+            have = "has" if e.holes == 1 else "have"
+            text += f", {count(e.holes, 'node')} {have} too little for one replica"
         if w.replicas > 1:
-            text += f"; room for {e.fits_now} of {w.replicas} replicas"
-        return f"{text} (the most on one node: {e.largest_hole})"
+            text += f", {room}"
+        return f"{text} (the most on one node: {count(e.largest_hole, 'GPU')})"
 
     def _fits(self, w: Workload, e: Evidence) -> str:
         where = f"in one {w.topology.required}" if w.topology.required else "in one cluster"
-        return f"It needs {self._shape(w)} {where}; {self._free(w, e)}"
+        return f"It needs {shape(w)} {where}; {self._free(w, e)}"
 
     def _unhealthy(self, w: Workload, e: Evidence) -> str:
         level = w.topology.required or "cluster"
         return (
-            f"needs {self._shape(w)} of one GPU type in one {level}; the healthy nodes of none hold more "
-            f"than {e.fits_empty} of {w.replicas} replicas. It can start when nodes come back into service"
+            f"needs {shape(w)} of one GPU type in one {level}; the healthy nodes of none hold more "
+            f"than {e.fits_empty} of {count(w.replicas, 'replica')}. "
+            "It can start when nodes come back into service"
         )
 
     def _protected(self, j: int, w: Workload, e: Evidence) -> str:
         level = w.topology.required or "cluster"
         text = (
-            f"needs {self._shape(w)} in one {level}; {self._group_name(e, level)} comes closest, with room "
-            f"for {e.fits_unprotected} of {w.replicas} replicas beside {e.protected_gpus} protected GPUs"
+            f"needs {shape(w)} in one {level}; {self._group_name(e, level)} comes closest, with room "
+            f"for {e.fits_unprotected} of {count(w.replicas, 'replica')} beside {self._keepers(e)}"
         )
         start_s = int(self.outcome.expected_start_s[j])
         if start_s >= 0:
@@ -269,22 +314,32 @@ class _Explainer:
         hint = self._hint(w, e)
         return f"{text}. {hint}" if hint else text
 
+    def _keepers(self, e: Evidence) -> str:
+        """Say what cannot be moved from a group of nodes, and until when."""
+        w = self.state.workloads
+        inside = self.board.owner[np.isin(w.placement.node, e.group)]
+        ends_s = int(w.protected_until_s[inside[self.state.protected[inside]]].max(initial=0))
+        if not ends_s:
+            return "work that is still leaving its nodes"
+        what = count(e.protected_gpus, "GPU") if e.protected_gpus else "work without GPUs"
+        return f"{what} protected until {self._time(ends_s)} at the latest"
+
     def _group_name(self, e: Evidence, level: str) -> str:
         if not len(e.group):
             return f"no {level}"
         n = int(e.group[0])
         cluster, node = self.names.node_cluster[n], self.names.nodes[n]
-        if level == "node":
-            return node.name
+        name = cluster.name
         if level in cluster.levels:
-            return f"{level} {'/'.join(node.location[: cluster.levels.index(level) + 1])}"
-        return cluster.name
+            name = f"{level} {'/'.join(node.location[: cluster.levels.index(level) + 1])}"
+        mixed = sum(c == cluster.name for c, _ in self.names.pools) > 1
+        return f"{name} ({node.gpu_type or 'no type'})" if mixed else name
 
     def _hint(self, w: Workload, e: Evidence) -> str:
         if e.anywhere:
             return f"It would fit now if it did not need a single {w.topology.required}"
-        if w.replicas > 1 and e.fits_now:
-            return f"{e.fits_now} replicas would fit now"
+        if w.replicas > e.fits_now > 0:
+            return f"{count(e.fits_now, 'replica')} would fit now"
         return ""
 
 

@@ -36,6 +36,10 @@ class Holes:
             real = (*real, step)
         return real
 
+    def whole(self, loc: Loc) -> bool:
+        """Say whether a list, given as it stands in what remains, has all its entries."""
+        return self.original(loc) not in self._indices
+
     def cut(self, data: Any) -> Any:
         """Return the data without the holes; what has none is shared, not copied."""
         steps: dict[Any, Any] = {}

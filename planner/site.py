@@ -77,7 +77,8 @@ def _check_tree(document: Document, budgets: list[BudgetEntry]) -> None:
 
 def _check_family(document: Document, family: list[BudgetEntry], loc: Loc) -> None:
     """Report siblings that share a name or have nothing to share."""
-    if family and not any(budget.weight for budget in family):
+    nothing = family and not any(budget.weight for budget in family)
+    if nothing and document.holes.whole(loc):
         fault = "is 0 like all its siblings, give one of them a weight above 0"
         sisters = [(*loc, i, "weight") for i in range(len(family))]
         document.contradiction((*loc, 0, "weight"), fault, *sisters)

@@ -137,7 +137,7 @@ class Document:
         ]
         if len(found) > MAX_FAULTS:
             line, column = found[MAX_FAULTS][0]
-            rest = f"{len(found) - MAX_FAULTS} more faults from here on, mend the first ones"
+            rest = f"at least {len(found) - MAX_FAULTS} more faults from here on, mend the first ones"
             lines.append(f"{self.name}:{line}:{column}: file: {rest}")
         raise InputError(lines)
 

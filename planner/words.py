@@ -24,3 +24,8 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def count(number: float, noun: str) -> str:
+    """Return `1 GPU`, `2 GPUs`, `0.5 CPUs`."""
+    return f"{number:.12g} {noun}{'' if number == 1 else 's'}"

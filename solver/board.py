@@ -7,6 +7,7 @@ the free capacity, the limits and the brake in step. A copy is cheap, so a rung 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +49,8 @@ class Board:
     standing : bool[W]
         Running work that still stands, and what has been started.
     starts : dict of int to Parts
+    tenants : dict of int to tuple of int
+        Starts on each node.
     victims : dict of int to int
         Evicted running work, and the tier that it made room for.
     ahead : set of int
@@ -63,6 +66,7 @@ class Board:
         self.owner: Ints = np.repeat(np.arange(w.count), np.diff(w.placement.ptr))
         self.standing: Bools = w.status != Status.PENDING
         self.starts: dict[int, Parts] = {}
+        self.tenants: dict[int, tuple[int, ...]] = {}
         self.victims: dict[int, int] = {}
         self.ahead: set[int] = set()
         self.hold_s: Ints = np.full(n.count, FOREVER_S, dtype=np.int64)
@@ -89,7 +93,8 @@ class Board:
         twin = copy.copy(self)
         for name in ("standing", "hold_s", "free_gpus", "free_cpus", "free_memory", "held_gpus"):
             setattr(twin, name, getattr(self, name).copy())
-        twin.starts, twin.victims, twin.ahead = dict(self.starts), dict(self.victims), set(self.ahead)
+        for name in ("starts", "tenants", "victims", "ahead"):
+            setattr(twin, name, copy.copy(getattr(self, name)))
         return twin
 
     def adopt(self, trial: Board) -> None:
@@ -109,13 +114,18 @@ class Board:
     def start(self, j: int, parts: Parts) -> None:
         """Start pending work; the caller has made sure that it fits."""
         self.starts[j] = parts
+        for n in {n for n, _ in parts}:
+            self.tenants[n] = (*self.tenants.get(n, ()), j)
         self.standing[j] = True
         self._take(j, parts, -1)
         self._hold(j, 1)
 
     def cancel(self, j: int) -> None:
         """Take back a start of this round."""
-        self._take(j, self.starts.pop(j), 1)
+        parts = self.starts.pop(j)
+        for n in {n for n, _ in parts}:
+            self.tenants[n] = tuple(k for k in self.tenants[n] if k != j)
+        self._take(j, parts, 1)
         self.standing[j] = False
         self._hold(j, -1)
 
@@ -224,18 +234,19 @@ class Board:
         """Return the allocated starts that victim `r` made room for, best of the order first.
 
         They stand on its nodes and rank before it (or go ahead of the order); failing that, it made room
-        under a limit above both.
+        under a limit above both. Empty: nobody has a right to its place.
         """
         w, order = self.state.workloads, self.order
-        nodes = {node for node, _ in self.parts(r)}
-        entitled = [
-            j for j in self.starts if w.allocated[j] and (order.band[j] < order.band[r] or j in self.ahead)
-        ]
-        found = [j for j in entitled if nodes.intersection(n for n, _ in self.starts[j])]
-        if not found:
+        band = int(order.band[r])
+
+        def entitled(js: Iterable[int]) -> list[int]:
+            return [j for j in js if w.allocated[j] and (order.band[j] < band or j in self.ahead)]
+
+        found = entitled({j for n, _ in self.parts(r) for j in self.tenants.get(n, ())})
+        if not found and self._newly_limited(r):
             b = self.state.budgets
             capped = {v for v in b.path(int(w.leaf[r])) if b.limit_gpus[v] >= 0}
-            found = [j for j in entitled if capped.intersection(b.path(int(w.leaf[j])))]
+            found = [j for j in entitled(self.starts) if capped.intersection(b.path(int(w.leaf[j])))]
         return sorted(found, key=lambda j: (order.position[j], j))
 
     def objective(self) -> tuple[float, float, float]:

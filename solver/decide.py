@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -73,8 +72,7 @@ def decide(state: State, params: SolveParams) -> Outcome:
     report = Report()
     if params.backend != "greedy" and len(pending):
         solved, report = exact(board, pending, _back_end(params), began_s + params.time_limit_s, params.gap)
-        if solved is not None:
-            plans.append(_Candidate(params.backend, polish(solved, pending, unallocated)))
+        plans.append(_Candidate(params.backend, polish(solved, pending, unallocated)))
     book = opened.book
     best, notes = _best(plans, state, book)
     return Outcome(
@@ -190,19 +188,20 @@ def _better(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
 def _summary(
     best: _Candidate, report: Report, params: SolveParams, notes: list[str], seconds: float
 ) -> SolverReport:
-    value = sum(best.board.objective()[:2])
-    if best.rung == "greedy" or not report.bounds:
-        nothing_to_solve = params.backend != "greedy" and not report.bounds and not report.notes
-        status = "optimal" if nothing_to_solve else "greedy"
-        return SolverReport("greedy", status, value, None, None, seconds, notes + report.notes)
     tiers = best.board.objective()
-    bound = sum(report.bounds.get(t, tiers[t]) for t in (0, 1))
+    value = sum(tiers[:2])
+    notes = notes + report.notes
+    if best.rung == "greedy" or not report.bounds:
+        solved = params.backend != "greedy" and not report.bounds and not notes
+        return SolverReport("greedy", "optimal" if solved else "greedy", value, None, None, seconds, notes)
     backend = "highs" if params.backend == "auto" else params.backend
-    if not math.isfinite(bound):  # cut by the clock before anything was proven
-        return SolverReport(backend, "feasible", value, None, None, seconds, notes + report.notes)
-    gap = max(bound - value, 0.0) / max(abs(bound), 1e-9)
+    # a bound holds given the tiers before; the polish may still better those
+    bound = max(sum(report.bounds.get(t, tiers[t]) for t in (0, 1)), value)
+    if not np.isfinite(bound):
+        return SolverReport(backend, "feasible", value, None, None, seconds, notes)
+    gap = (bound - value) / max(abs(bound), 1e-9)
     status = "optimal" if gap <= params.gap else "feasible"
-    return SolverReport(backend, status, value, bound, gap, seconds, notes + report.notes)
+    return SolverReport(backend, status, value, bound, gap, seconds, notes)
 
 
 def _expected(board: Board, book: Book) -> Ints:

@@ -12,13 +12,14 @@ from solver.formulation import Formulation, assemble, counts_of, evicted_of, fir
 from solver.greedy import serve
 from solver.linear import LinearModel
 from solver.places import formulate_places
+from solver.polish import give_back
 from solver.problem import Cut, Problem, problem_of
 from solver.reseat import Solve
 from solver.seating import Seated, seat
 from solver.shares import BEYOND, WITHIN
 from solver.state import Bools, Floats, Ints
 
-RESEATINGS = 6
+RESEATINGS = 3
 """Solves of one tier at most; each after the first looks closer where seating missed."""
 
 SPLIT_NODES = 32
@@ -27,8 +28,11 @@ SPLIT_NODES = 32
 LEAST_S = 0.05
 """A solve gets so much time, even when none is left."""
 
-LATER_SHARE = 0.25
-"""Share of the time that is left which choosing victims may take."""
+FIRST_SHARE = 0.7
+"""Share of the time that is left which the first tier's solves may take: the second needs some as well."""
+
+VICTIMS_LIMIT_S = 2.0
+"""Choosing among victims worth nearly the same is not worth more time; the answer at hand is valid."""
 
 PLACES_LIMIT_S, PLACES_GAP = 0.5, 0.02
 """Where starts stand is worth so much time, and no proof: any answer is a valid plan of the same worth."""
@@ -40,7 +44,7 @@ class Report:
 
     Attributes
     ----------
-    bounds : list of float
+    bounds : dict of int to float
         Proven upper bound of each tier solved, given the tiers before it; GPU-hours.
     lessons : int
         Solves after which seating missed, and the next looked closer.
@@ -52,8 +56,10 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
 
-def exact(board: Board, js: Ints, solve: Solve, deadline_s: float, gap: float) -> tuple[Board | None, Report]:
-    """Return a board with the optimal starts of pending allocated work `js`, or None where no answer came.
+def exact(board: Board, js: Ints, solve: Solve, deadline_s: float, gap: float) -> tuple[Board, Report]:
+    """Return a board with the best starts of pending allocated work `js`, tier by tier.
+
+    A tier for which no answer came in time is served greedily, and the report says so.
 
     Parameters
     ----------
@@ -67,10 +73,7 @@ def exact(board: Board, js: Ints, solve: Solve, deadline_s: float, gap: float) -
         mine = js[(board.order.tier[js] == tier) & (board.state.workloads.gpus_per_replica[js] > 0)]
         if not len(mine):
             continue
-        solved = _Tier(board, tier, mine, solve, deadline_s, gap, report).run()
-        if solved is None:
-            return None, report
-        board = solved
+        board = _Tier(board, tier, mine, solve, deadline_s, gap, report).run()
     return board, report
 
 
@@ -84,8 +87,11 @@ class _Tier:
     gap: float
     report: Report
 
-    def run(self) -> Board | None:
-        """Solve and seat; where seating misses, look closer and solve again; at last take the best found."""
+    def __post_init__(self) -> None:
+        self.began_left_s = self._left_s()
+
+    def run(self) -> Board:
+        """Solve and seat; where seating misses, start the rest greedily, look closer and solve again."""
         lessons = _Lessons(np.zeros(self.board.state.nodes.count, dtype=bool))
         best: Board | None = None
         for _ in range(RESEATINGS):
@@ -95,17 +101,24 @@ class _Tier:
             seated = self._answer(problem, proves=not lessons.cuts)
             if seated is None:
                 break
+            if seated.unseated:
+                give_back(seated.board)  # who made room for what found no seat
+                serve(seated.board, self.js)
             if best is None or seated.board.objective() > best.objective():
                 best = seated.board
-            if not seated.unseated:
+            if not seated.unseated or self._good_enough(best):
                 return best
             lessons.learn(problem, seated)
             self.report.lessons += 1
-        if best is None:
-            return None
         simple = self.board.copy()
         serve(simple, self.js)
-        return max(best, simple, key=Board.objective)
+        return simple if best is None else max(best, simple, key=Board.objective)
+
+    def _good_enough(self, board: Board) -> bool:
+        """Tell whether a board is within the gap of what is proven, or no time is left to do better."""
+        bound = self.report.bounds[self.tier]
+        near = bound - board.objective()[self.tier] <= self.gap * abs(bound)
+        return near or self._left_s() < self.began_left_s / 2
 
     def _left_s(self) -> float:
         return self.deadline_s - time.monotonic()
@@ -113,7 +126,8 @@ class _Tier:
     def _answer(self, problem: Problem, *, proves: bool) -> Seated | None:
         """Solve a problem and seat the answer; without cuts its bound is one of the tier itself."""
         f = formulate(problem)
-        solution = self.solve(f.model, max(self._left_s(), LEAST_S), self._gap(f.model), None)
+        share = FIRST_SHARE if self.tier == WITHIN else 1.0
+        solution = self.solve(f.model, max(self._left_s() * share, LEAST_S), self._gap(f.model), None)
         if proves:
             known = self.report.bounds.get(self.tier, solution.bound)
             self.report.bounds[self.tier] = min(known, solution.bound)
@@ -150,7 +164,7 @@ class _Tier:
         spared = a.rows("spared", np.zeros((1, 1), dtype=np.int64), lower=weights @ np.rint(x[keep[later]]))
         a.put(np.repeat(spared, len(weights)), keep[later], weights)
         model = a.build()
-        solution = self.solve(model, max(self._left_s() * LATER_SHARE, LEAST_S), 0.0, x)
+        solution = self.solve(model, min(max(self._left_s(), LEAST_S), VICTIMS_LIMIT_S), 0.0, x)
         worse = solution.x is None or solution.objective < model.value(x)
         return x if worse or solution.x is None else solution.x
 

@@ -41,8 +41,8 @@ def rejections(state: State) -> Ints:
     for v in np.flatnonzero(state.budgets.limit_gpus >= 0).tolist():
         below = np.array([v in state.budgets.path(int(leaf)) for leaf in w.leaf[js]], dtype=bool)
         out[js[below & (w.gpus[js] > state.budgets.limit_gpus[v])]] = Reject.OVER_LIMIT
-    segment = w.segment[js]
-    out[js[(segment > 0) & (w.replicas[js] % np.maximum(segment, 1) != 0)]] = Reject.BROKEN_SEGMENTS
+    segment = np.where(w.required[js] == Level.NONE, 1, np.maximum(w.segment[js], 1))
+    out[js[w.replicas[js] % segment != 0]] = Reject.BROKEN_SEGMENTS
     out[js[~w.pool_ok[js].any(axis=1)]] = Reject.NO_SUCH_POOL
     out[js[w.required[js] == Level.UNKNOWN]] = Reject.UNKNOWN_LEVEL
     out[js[w.leaf[js] < 0]] = Reject.UNKNOWN_ALLOCATION

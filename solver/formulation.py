@@ -15,8 +15,7 @@ from solver.assemble import Assembler
 from solver.buddy import row_sizes
 from solver.columns import Columns
 from solver.linear import LinearModel
-from solver.problem import Problem
-from solver.resources import add_resource, add_room
+from solver.problem import MIB, Problem
 from solver.shares import eviction_gpus
 from solver.state import Bools, Floats, Ints
 
@@ -43,7 +42,6 @@ def assemble(problem: Problem) -> tuple[Assembler, Columns]:
     add_gang(a, problem, columns)
     add_buddy(a, problem, columns)
     add_resource(a, problem, columns)
-    add_room(a, problem, columns)
     add_limit(a, problem, columns)
     add_brake(a, problem, columns)
     return a, columns
@@ -240,6 +238,32 @@ def _extra(a: Assembler, p: Problem, x: Columns, sb: tuple[int, int], row_of: In
     a.put(rows, extra, s)
     a.put(rows[at[v.node[part]]], x.keep[v.part[part]], v.part_gpus[part])
     a.put(row_of[p.domains.of_node[nodes]], extra, -1)
+
+
+def add_resource(a: Assembler, p: Problem, x: Columns) -> None:
+    """CPUs and memory of a domain, where its nodes count them: cpus[d] and memory[d].
+
+    sum_c each_c * unit * place[c,d] + sum_r held[r,d] * keep[r] <= sum_(n in d) free_n + sum_r held[r,d], in
+    thousandths of a CPU and in MiB. A relaxation: seating sees to it node by node.
+    """
+    n, v = p.board.state.nodes, p.victims
+    for family, counted, free, each, held, grain in (
+        ("cpus", n.cpus_milli, p.board.free_cpus, p.classes.cpus_milli, v.part_cpus, 1),
+        ("memory", n.memory_bytes, p.board.free_memory, p.classes.memory_bytes, v.part_memory, MIB),
+    ):
+        takes = np.flatnonzero((each[x.place_class] > 0) & (counted[p.domains.node[x.place_domain]] > 0))
+        if not len(takes):
+            continue
+        ds, row = np.unique(x.place_domain[takes], return_inverse=True)
+        part = np.flatnonzero(np.isin(p.domains.of_node[v.node], ds) & (held > 0))
+        row_of = np.full(p.domains.count, -1, dtype=np.int64)
+        released = held[part] // grain
+        room = p.domains.sum(np.maximum(free, 0) // grain + 1)[ds].astype(float)
+        np.add.at(room, np.searchsorted(ds, p.domains.of_node[v.node[part]]), released + 1)
+        rows = a.rows(family, ds[:, None], upper=room)
+        row_of[ds] = rows
+        a.put(rows[row], x.place[takes], each[x.place_class[takes]] // grain * x.unit[takes])
+        a.put(row_of[p.domains.of_node[v.node[part]]], x.keep[v.part[part]], released)
 
 
 def add_limit(a: Assembler, p: Problem, x: Columns) -> None:

@@ -23,6 +23,8 @@ def serve(board: Board, js: Ints) -> None:
     order, w = board.order, board.state.workloads
     hopeless: set[tuple[int, ...]] = set()
     for j in js.tolist():
+        if board.standing[j]:
+            continue
         kind = (*kind_of(board, j), int(order.band[j]))
         if kind in hopeless or board.limit_room(j) < w.gpus[j]:
             continue

@@ -154,12 +154,15 @@ def find_by_eviction(board: Board, j: int, may: Bools, cost: Floats) -> Move | N
     np.add.at(memory, node, reps * w.memory_bytes[owner])
     most = board.slots(j, gpus, cpus, memory)
     most[~board.eligible(j)] = 0
-    occupants: dict[int, list[int]] = {}
-    for n, r in zip(node.tolist(), owner.tolist(), strict=True):
-        occupants.setdefault(n, []).append(r)
+    unit = np.full(len(most), np.inf)
+    np.minimum.at(unit, node, cost[owner] / np.maximum(p.gpus[part], 1))
+    missing = np.maximum(np.minimum(most, w.replicas[j]) * w.gpus_per_replica[j] - board.free_gpus, 0)
+    least = np.where(missing > 0, unit, 0.0) * missing / np.maximum(most, 1)
+    turn = np.argsort(node, kind="stable")
+    occupants = (node[turn], owner[turn])
     best: tuple[float, Move] | None = None
     for group in _groups_worth_trying(board, j, most):
-        move = _Search(board, j, occupants, cost).run(group, most)
+        move = _Search(board, j, occupants, cost).run(group, most, least)
         if move is not None:
             price = sum(float(cost[r]) for r in move.victims)
             if best is None or price < best[0]:
@@ -177,8 +180,8 @@ def _groups_worth_trying(board: Board, j: int, most: Ints) -> list[Ints]:
     slots = most // fused
     if segment < pieces:  # whole segments: the pool is the group, `choose` has the last word
         capacity = _capacity(slots, key) // segment * segment
-        inside = key >= 0
-        keep = inside & (capacity[np.maximum(key, 0)] > 0)
+        keep = key >= 0
+        keep[keep] = capacity[key[keep]] > 0
         key = np.where(keep, state.nodes.pool, -1)
     capacity = _capacity(slots, key)
     ready = _capacity(free, key)
@@ -190,17 +193,21 @@ def _groups_worth_trying(board: Board, j: int, most: Ints) -> list[Ints]:
 class _Search:
     """Grows a set of victims in one group of nodes until the gang fits, cheapest node first."""
 
-    def __init__(self, board: Board, j: int, occupants: dict[int, list[int]], cost: Floats) -> None:
+    def __init__(self, board: Board, j: int, occupants: tuple[Ints, Ints], cost: Floats) -> None:
         w = board.state.workloads
         self.board, self.j, self.occupants, self.cost = board, j, occupants, cost
         self.each = (int(w.gpus_per_replica[j]), int(w.cpus_milli[j]), int(w.memory_bytes[j]))
         self.chosen: list[int] = []
         self.fused = int(w.replicas[j]) // int(shapes(board.state, np.array([j]))[1][0])
 
-    def run(self, nodes: Ints, most: Ints) -> Move | None:
-        """Return a move in this group, with no victim that the start does not need."""
+    def run(self, nodes: Ints, most: Ints, least: Floats) -> Move | None:
+        """Return a move in this group, with no victim that the start does not need.
+
+        `least` bounds what a replica on each node costs from below, float64[N]: the true price of a node is
+        worked out only when the bound makes it the cheapest.
+        """
         wanted = int(self.board.state.workloads.replicas[self.j])
-        heap = [self._bid(n, min(wanted, int(most[n]))) for n in nodes.tolist()]
+        heap = list(zip(least[nodes].tolist(), nodes.tolist(), strict=True))
         heapq.heapify(heap)
         left = wanted
         while heap and left > 0:
@@ -230,7 +237,8 @@ class _Search:
         """Return a small, cheap set of further victims on node `n` that makes room for `k` replicas there."""
         board = self.board
         free = [int(x[n]) for x in (board.free_gpus, board.free_cpus, board.free_memory)]
-        held = {r: self._held(r, n) for r in self.occupants.get(n, [])}
+        low, high = np.searchsorted(self.occupants[0], (n, n + 1))
+        held = {r: self._held(r, n) for r in self.occupants[1][low:high].tolist()}
         for r in held:
             if r in self.chosen:
                 free = [f + h for f, h in zip(free, held[r], strict=True)]

@@ -1,4 +1,4 @@
-"""The end of every rung: give back victims that nobody needs, then start what still fits."""
+"""The end of every rung: no victim without need or right, then whatever still fits."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def polish(board: Board, js: Ints, unallocated: Ints) -> Board:
         Pending unallocated work.
     """
     give_back(board)
+    clear_squatters(board)
     board = spare_victims(board)
     fill(board, js)
     board = spare_victims(board)
@@ -43,6 +44,20 @@ def give_back(board: Board) -> None:
     for r in _best_first(board):
         if board.place_is_free(r):
             board.restore(r)
+
+
+def clear_squatters(board: Board) -> None:
+    """Take back starts in the place of a victim that ranks before all of them, and restore the victim."""
+    order = board.order
+    for r in _best_first(board):
+        if r not in board.victims or board.gainers(r):
+            continue
+        there = {j for n, _ in board.parts(r) for j in board.tenants.get(n, ())}
+        for j in sorted(there, key=lambda j: (-order.position[j], j)):
+            if board.place_is_free(r):
+                break
+            board.cancel(j)
+        give_back(board)
 
 
 def spare_victims(board: Board) -> Board:

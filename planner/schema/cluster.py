@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from planner.model.cluster import NodeHealth
 from planner.schema.base import Entry
@@ -11,6 +11,8 @@ from planner.schema.types import Count, Cpus, Hostlist, Memory, Name, NodeName
 
 class NodeEntry(Entry):
     """Nodes that are alike: one by `name`, or many by `names`."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["name"]}, {"required": ["names"]}]})
 
     name: NodeName | None = None
     """The name of one node."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from hypothesis import strategies as st
 
+from solver.ahead import Claims
 from solver.board import Board
 from solver.shares import ALLOCATED_VICTIM, BEYOND, UNALLOCATED, Order, rank
 from solver.state import FOREVER_S, Level, State, Status
@@ -80,6 +81,25 @@ def places(world: State, j: int, slots: Sequence[int]) -> Iterator[tuple[int, ..
 def fits_somewhere(world: State, j: int, slots: Sequence[int]) -> bool:
     """Tell whether there is any lawful place."""
     return any(True for _ in places(world, j, slots))
+
+
+def room_at(board: Board, j: int, claims: Claims, time_s: int) -> list[int]:
+    """Return how many replicas of `j` each healthy node takes at a time, claim by claim."""
+    n, w = board.state.nodes, board.state.workloads
+    out = []
+    for i in range(n.count):
+        mine = [k for k in range(len(claims.node)) if claims.node[k] == i and claims.ends_s[k] > time_s]
+        slots = int(w.replicas[j]) if n.state[i] == 0 else 0
+        for size, each in (
+            (n.gpus, w.gpus_per_replica),
+            (n.cpus_milli, w.cpus_milli),
+            (n.memory_bytes, w.memory_bytes),
+        ):
+            if each[j] and (size[i] or each is w.gpus_per_replica):
+                left = int(size[i]) - sum(int(claims.replicas[k] * each[claims.workload[k]]) for k in mine)
+                slots = min(slots, max(left, 0) // int(each[j]))
+        out.append(slots)
+    return out
 
 
 # --- one tier ---------------------------------------------------------------------------------------------
