@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from planner.contract import Effective, effective
+from planner.errors import InputError
 from planner.model.budget import leaf_shares
 from planner.model.cluster import Cluster, Node
 from planner.model.site import Site
@@ -31,6 +33,9 @@ from solver.state import (
 from solver.window import HOUR_MICRO_S, Window
 
 NODE_STATES = {"up": NodeState.UP, "draining": NodeState.DRAINING, "down": NodeState.DOWN}
+MOST_MICRO = int(np.iinfo(np.int64).max)
+"""Micro budget units that the arrays can hold."""
+
 STATUSES = {"pending": Status.PENDING, "running": Status.RUNNING, "stopping": Status.STOPPING}
 
 
@@ -84,8 +89,12 @@ def encode(site: Site, snapshot: Snapshot) -> Encoded:
     levels = tuple(
         dict.fromkeys(level for c in sorted(snapshot.clusters, key=_by_name) for level in c.levels)
     )
-    workloads = tuple(sorted(snapshot.workloads, key=lambda w: w.id))
     shares = leaf_shares(site.budgets)
+    aliases = accounts_of(site)
+    workloads = tuple(
+        replace(w, allocation=aliases.get(w.allocation, w.allocation)) if w.allocation not in shares else w
+        for w in sorted(snapshot.workloads, key=lambda w: w.id)
+    )
     known = tuple(effective(w, site.contract, shares.get(w.allocation, Fraction(0))) for w in workloads)
     pools = tuple(sorted({(c.name, n.gpu_type) for c, n in placed}, key=lambda p: (p[0], p[1] or "")))
     paths = ("", *(b.path for top in site.budgets for b in top.walk()))
@@ -103,6 +112,18 @@ def encode(site: Site, snapshot: Snapshot) -> Encoded:
         policy=_policy(site, encoded_nodes, charges),
     )
     return Encoded(state, names, _warnings(site, snapshot, names, shares))
+
+
+def accounts_of(site: Site) -> dict[str, str]:
+    """Return the allocation that each account of the source system charges.
+
+    The accounts that an allocation names; where it names none, the last part of its path, if no other has it.
+    """
+    leaves = [b for top in site.budgets for b in top.walk() if not b.children]
+    named = {account: b.path for b in leaves for account in b.accounts}
+    last = Counter(b.name for b in leaves if not b.accounts)
+    default = {b.name: b.path for b in leaves if not b.accounts and last[b.name] == 1}
+    return {**default, **named}
 
 
 def _by_name(cluster: Cluster) -> str:
@@ -165,6 +186,10 @@ def _budgets(
             entitled[v] = max(round(whole), hour) if shares[path] else 0
         usage[int(parent[v])] += usage[v]
         entitled[int(parent[v])] += entitled[v]
+    most = max(usage[0], entitled[0])
+    if most > MOST_MICRO:
+        fault = f"usage and entitlement come to {most // HOUR_MICRO_S} budget units in the window"
+        raise InputError([f"{fault}, write at most {MOST_MICRO // HOUR_MICRO_S} or shorten the window"])
     limits = [-1 if b is None or b.limit_gpus is None else b.limit_gpus for b in tree]
     ppb = [int(shares.get(path, Fraction(0)) * 10**9) for path in names.budgets]
     is_leaf = np.array([path in shares for path in names.budgets])

@@ -25,7 +25,7 @@ def share_rows(encoded: Encoded, standing: Bools) -> tuple[ShareRow, ...]:
     w = state.workloads
     total = int(state.nodes.gpus[state.nodes.state != NodeState.DOWN].sum())
     leaves = np.flatnonzero(b.is_leaf).tolist()
-    ratio = {v: b.usage[v] / b.entitled[v] if b.entitled[v] else float("inf") for v in leaves}
+    ratio = {v: int(b.usage[v]) / int(b.entitled[v]) if b.entitled[v] else float("inf") for v in leaves}
     rank = {v: i + 1 for i, v in enumerate(sorted(leaves, key=lambda v: (ratio[v], names.budgets[v])))}
     rows = []
     for v in leaves:

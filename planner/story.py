@@ -6,6 +6,7 @@ from planner.errors import InputError
 from planner.hostlist import fold
 from planner.model.plan import Decision, Plan, ShareRow
 from planner.units import format_time
+from planner.words import count
 
 
 def story(plan: Plan, workload: str) -> list[tuple[str, str]]:
@@ -24,7 +25,7 @@ def story(plan: Plan, workload: str) -> list[tuple[str, str]]:
             [f"the plan of {format_time(plan.time_s)} does not know workload {workload!r}{hint}"]
         )
     lines = [
-        ("workload", f"{workload}, {decision.gpus} GPUs for {decision.allocation}"),
+        ("workload", f"{workload}, {count(decision.gpus, 'GPU')} for {decision.allocation}"),
         ("decision", f"{decision.action} ({decision.reason.code}) at {format_time(plan.time_s)}"),
         ("because", decision.reason.text),
     ]
@@ -33,7 +34,9 @@ def story(plan: Plan, workload: str) -> list[tuple[str, str]]:
     row = next((s for s in plan.shares if s.allocation == decision.allocation), None)
     if row is not None:
         lines += [("allocation", _standing(plan, row))]
-    lines += [("warning", text) for text in plan.warnings if text.startswith(f"{workload}:")]
+    lines += [
+        ("warning", text) for text in plan.warnings if text.startswith((f"{workload}:", f"{workload} "))
+    ]
     return lines
 
 
@@ -73,6 +76,6 @@ def _standing(plan: Plan, row: ShareRow) -> str:
     ratio = "no share" if row.ratio is None else f"{row.ratio:.2f} of its share"
     return (
         f"{row.allocation} has had {ratio} ({row.usage:.0f} of {row.entitled:.0f} budget units), "
-        f"number {row.rank} of {len(plan.shares)} by ratio; {row.running_gpus} GPUs allocated, "
+        f"number {row.rank} of {len(plan.shares)} by ratio; {count(row.running_gpus, 'GPU')} allocated, "
         f"{row.unallocated_gpus} unallocated, {row.pending_gpus} pending"
     )

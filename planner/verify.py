@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from planner.encode import Encoded, Names, encode
 from planner.model.budget import Budget
-from planner.model.plan import ActionName, Plan
+from planner.model.plan import ActionName, Decision, Plan
 from planner.model.site import Site
 from planner.model.snapshot import Snapshot
 from planner.model.workload import Placement
+from planner.units import format_time
 from solver.check import Broken, check
 from solver.plan import Decisions
 from solver.state import Action, Spread
@@ -28,18 +32,24 @@ ACTIONS: dict[ActionName, Action] = {
 def verify(snapshot: Snapshot, plan: Plan, site: Site | None = None) -> list[str]:
     """Return every broken rule in words; empty when the plan holds.
 
-    Without a site the shares that the plan itself names and the default contract are taken.
+    A plan for a later moment than the snapshot's is judged at its own time. Without a site the shares that
+    the plan itself names and the default contract are taken.
     """
-    encoded = encode(site or _site_of(plan), snapshot)
+    if plan.time_s < snapshot.time_s:
+        times = f"{format_time(plan.time_s)}, before the snapshot's {format_time(snapshot.time_s)}"
+        return [f"stale: the plan is for {times}"]
+    encoded = encode(site or _site_of(plan), replace(snapshot, time_s=plan.time_s))
     unread = _unread(encoded.names, plan)
     if unread:
         return unread
     explained = {encoded.names.index[d.workload] for d in plan.decisions if "later" in d.reason.text}
     found = check(encoded.state, _decisions(encoded, plan), explained)
-    silent = [
-        f"{d.workload}: {d.action} without a reason" for d in plan.decisions if not d.reason.text.strip()
+    promised = {r.workload: r.start_s for r in plan.reservations}
+    return [broken_text(encoded.names, b) for b in found] + [
+        f"{d.workload}: {fault}"
+        for d in plan.decisions
+        for fault in _misstated(encoded, d, promised.get(d.workload))
     ]
-    return [broken_text(encoded.names, b) for b in found] + silent
 
 
 def broken_text(names: Names, broken: Broken) -> str:
@@ -50,27 +60,71 @@ def broken_text(names: Names, broken: Broken) -> str:
 
 
 def _site_of(plan: Plan) -> Site:
-    """Return a site with the plan's allocations in one flat family, weighted by their shares."""
-    return Site(tuple(Budget(s.allocation, Fraction(s.share)) for s in plan.shares))
+    """Return a site whose tree gives the plan's allocations the shares that the plan names."""
+    shares = {s.allocation: Fraction(s.share) for s in plan.shares if all(s.allocation.split("/"))}
+    return Site(_family("", shares))
+
+
+def _family(above: str, shares: dict[str, Fraction]) -> tuple[Budget, ...]:
+    """Return the budgets below a path; a budget weighs as much as the allocations in it together."""
+    members: dict[str, dict[str, Fraction]] = {}
+    for path, share in shares.items():
+        members.setdefault(above + path.removeprefix(above).partition("/")[0], {})[path] = share
+    family = []
+    for path, inside in members.items():
+        below = _family(f"{path}/", {p: share for p, share in inside.items() if p != path})
+        family.append(Budget(path, sum(inside.values(), Fraction(0)), children=below))
+    return tuple(family)
 
 
 def _unread(names: Names, plan: Plan) -> list[str]:
     """Return what the plan says of workloads and nodes that the snapshot does not have, or says twice."""
-    out, seen = [], set()
-    nodes = names.node_index
+    out = []
+    decided = Counter(d.workload for d in plan.decisions)
+    promised = Counter(r.workload for r in plan.reservations)
+    out += [f"{w}: decided twice" for w, times in decided.items() if times > 1]
+    out += [f"{w}: not in the snapshot" for w in decided if w not in names.index]
+    out += [f"{w}: no decision" for w in names.index if w not in decided]
+    out += [f"{w}: promised a start twice" for w, times in promised.items() if times > 1]
+    out += [f"{w}: promised a start, and not in the snapshot" for w in promised if w not in names.index]
+    out += [f"{r.workload}: promised a start nowhere" for r in plan.reservations if not r.placement]
     for d in plan.decisions:
-        if d.workload in seen:
-            out.append(f"{d.workload}: decided twice")
-        seen.add(d.workload)
-        if d.workload not in names.index:
-            out.append(f"{d.workload}: not in the snapshot")
-        out += [f"{d.workload}: unknown node {p.node}" for p in d.placement if p.node not in nodes]
-    out += [f"{w}: no decision" for w in names.index if w not in seen]
-    for r in plan.reservations:
-        if r.workload not in names.index:
-            out.append(f"{r.workload}: promised a start, and not in the snapshot")
-        out += [f"{r.workload}: unknown node {p.node}" for p in r.placement if p.node not in nodes]
+        gone = [g for g in d.victims_for if g not in names.index]
+        out += [f"{d.workload}: makes room for {g}, which is not in the snapshot" for g in gone]
+    places = [(d.workload, d.placement) for d in plan.decisions]
+    places += [(r.workload, r.placement) for r in plan.reservations]
+    for workload, placement in places:
+        strange = [p.node for p in placement if p.node not in names.node_index]
+        out += [f"{workload}: unknown node {node}" for node in strange]
     return out
+
+
+def _misstated(encoded: Encoded, d: Decision, promised_s: int | None) -> Iterator[str]:
+    """Yield what a decision says that snapshot and contract do not bear out; what it leaves out is fine."""
+    state, names = encoded.state, encoded.names
+    j = names.index[d.workload]
+    w, e = names.workloads[j], names.effective[j]
+    if not d.reason.text.strip():
+        yield f"{d.action} without a reason"
+    if d.allocation not in ("", w.allocation) or d.gpus not in (0, w.gpus):
+        yield f"{d.gpus} GPUs for {d.allocation}, and it is {w.gpus} GPUs for {w.allocation}"
+    if d.action in ("start", "keep"):
+        kind = "allocated" if e.allocated else "unallocated"
+        if d.occupancy not in (None, kind):
+            yield f"{d.action} as {d.occupancy}, and by its contract it is {kind}"
+        ends_s = int(state.workloads.protected_until_s[j]) if state.protected[j] else None
+        if d.action == "start" and e.allocated:
+            ends_s = state.now_s + e.min_runtime_s
+        if d.protected_until_s != ends_s and (d.action == "start" or d.protected_until_s is not None):
+            yield f"protected until {_time(d.protected_until_s)}, and by its contract until {_time(ends_s)}"
+    if d.action == "keep" and d.placement and Counter(d.placement) != Counter(w.placement):
+        yield "kept elsewhere than it runs"
+    if d.action == "wait" and promised_s not in (None, d.expected_start_s):
+        yield f"expected at {_time(d.expected_start_s)}, and promised {_time(promised_s)}"
+
+
+def _time(time_s: int | None) -> str:
+    return "nothing" if time_s is None else format_time(time_s)
 
 
 def _decisions(encoded: Encoded, plan: Plan) -> Decisions:
@@ -84,7 +138,7 @@ def _decisions(encoded: Encoded, plan: Plan) -> Decisions:
         if d.action == "start":
             starts[j] = _parts(names, j, d.placement)
         if d.action == "preempt" and d.victims_for:
-            victims[j] = [names.index[g] for g in d.victims_for if g in names.index]
+            victims[j] = [names.index[g] for g in d.victims_for]
     promised = sorted(plan.reservations, key=lambda r: names.index[r.workload])
     js = [names.index[r.workload] for r in promised]
     parts = [_parts(names, j, r.placement) for j, r in zip(js, promised, strict=True)]

@@ -191,10 +191,10 @@ def _summary(
     tiers = best.board.objective()
     value = sum(tiers[:2])
     notes = notes + report.notes
-    if best.rung == "greedy" or not report.bounds:
-        solved = params.backend != "greedy" and not report.bounds and not notes
+    backend = "highs" if best.rung == "auto" else best.rung
+    if not report.bounds:  # nothing was left for an exact solve to decide, or none was asked for
+        solved = params.backend != "greedy" and not notes
         return SolverReport("greedy", "optimal" if solved else "greedy", value, None, None, seconds, notes)
-    backend = "highs" if params.backend == "auto" else params.backend
     # a bound holds given the tiers before; the polish may still better those
     bound = max(sum(report.bounds.get(t, tiers[t]) for t in (0, 1)), value)
     if not np.isfinite(bound):

@@ -10,7 +10,7 @@ import numpy as np
 from solver.board import Board
 from solver.formulation import Formulation, assemble, counts_of, evicted_of, first_of_each_class, formulate
 from solver.greedy import serve
-from solver.linear import LinearModel
+from solver.linear import LinearModel, Solution
 from solver.places import formulate_places
 from solver.polish import give_back
 from solver.problem import Cut, Problem, problem_of
@@ -31,11 +31,12 @@ LEAST_S = 0.05
 FIRST_SHARE = 0.7
 """Share of the time that is left which the first tier's solves may take: the second needs some as well."""
 
-VICTIMS_LIMIT_S = 2.0
-"""Choosing among victims worth nearly the same is not worth more time; the answer at hand is valid."""
+REFINE_LIMIT_S = 2.0
+"""Choosing victims and places, once starts are settled, is worth so much time; any answer is a valid plan."""
 
-PLACES_LIMIT_S, PLACES_GAP = 0.5, 0.02
-"""Where starts stand is worth so much time, and no proof: any answer is a valid plan of the same worth."""
+PLACES_GAP = 0.02
+
+CUT_NOTE = "choosing {} was cut by the clock: another run may choose others of the same worth"
 
 
 @dataclass
@@ -149,6 +150,14 @@ class _Tier:
         most = model.offset + float(np.maximum(model.objective, 0) @ model.upper)
         return self.gap * min(1.0, at_share / most) if most > 0 else self.gap
 
+    def _refine(self, model: LinearModel, gap: float, start: Floats | None, what: str) -> Solution:
+        limit_s = min(max(self._left_s(), LEAST_S), REFINE_LIMIT_S)
+        solution = self.solve(model, limit_s, gap, start)
+        note = CUT_NOTE.format(what)
+        if solution.status != "optimal" and note not in self.report.notes:
+            self.report.notes.append(note)
+        return solution
+
     def _choose_victims(self, f: Formulation, x: Floats) -> Floats:
         """With starts and the cost of evictions as they are, let those go that are worth least."""
         p, keep = f.problem, f.columns.keep
@@ -164,7 +173,7 @@ class _Tier:
         spared = a.rows("spared", np.zeros((1, 1), dtype=np.int64), lower=weights @ np.rint(x[keep[later]]))
         a.put(np.repeat(spared, len(weights)), keep[later], weights)
         model = a.build()
-        solution = self.solve(model, min(max(self._left_s(), LEAST_S), VICTIMS_LIMIT_S), 0.0, x)
+        solution = self._refine(model, 0.0, x, "victims")
         worse = solution.x is None or solution.objective < model.value(x)
         return x if worse or solution.x is None else solution.x
 
@@ -173,8 +182,7 @@ class _Tier:
         wider = formulate_places(f, x)
         if wider is None:
             return counts_of(f, x)
-        limit_s = min(max(self._left_s(), LEAST_S), PLACES_LIMIT_S)
-        solution = self.solve(wider.model, limit_s, PLACES_GAP, None)
+        solution = self._refine(wider.model, PLACES_GAP, None, "places")
         return counts_of(f, x) if solution.x is None else counts_of(wider, solution.x)
 
 

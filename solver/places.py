@@ -105,7 +105,8 @@ def add_broken_domain(a: Assembler, p: Problem, x: Columns, free: Ints) -> None:
         total = np.bincount(domain[inside], nodes.gpus[inside]).astype(np.int64)
         idle = np.bincount(domain[inside], free[inside]).astype(np.int64) == total
         of_place = p.domains.level[level][x.place_domain]
-        takes = np.flatnonzero((of_place >= 0) & idle[of_place])
+        takes = np.flatnonzero(of_place >= 0)
+        takes = takes[idle[of_place[takes]]]
         if not len(takes):
             continue
         ds, row = np.unique(of_place[takes], return_inverse=True)

@@ -53,8 +53,6 @@ WORLDS: dict[str, State] = {
     "extra": world([node(8)], [free(3, [0]), free(3, [0]), ask(4)]),
     "cpus": world([COUNTED], [free(4, [0], cpus=8), ask(2, cpus=4), ask(4, cpus=8)]),
     "memory": world([COUNTED], [free(4, [0], memory_gib=32), ask(2, memory_gib=16)]),
-    "room": world([COUNTED, COUNTED], [held(1, [0]), ask(2, cpus=12), ask(1, cpus=6)]),
-    "seats": world([COUNTED], [free(2, [0], cpus=10, memory_gib=20), ask(2, cpus=7)]),
     "limit": world(
         [node(8)],
         [past(2, [0]), ask(2), ask(4, leaf_budget="b"), ask(1, leaf_budget="b")],
