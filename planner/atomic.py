@@ -17,7 +17,7 @@ def write_atomic(path: Path, text: str) -> None:
     its mode from the umask (a file of mode 0600 could not be read by others). It is gone whatever happens.
     Raises InputError, naming the path, where the file cannot be written.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    draft = path.parent / f".{path.name}.{secrets.token_hex(6)}.tmp"
     try:
         _write_new(draft, text.encode())
         draft.replace(path)

@@ -29,6 +29,7 @@ MOVED = {
     Moved.TAKEN: "protected work stands where it was promised",
     Moved.OVER_LIMIT: "its allocation is at its limit",
     Moved.BRAKED: "more would have to be preempted for it than the site allows in one round",
+    Moved.STILL_LEAVING: "it has not left its nodes yet",
     Moved.MISFIT: "its promised place is no longer there, or no longer suits it",
 }
 
@@ -127,7 +128,13 @@ class _Explainer:
     def _preempt(self, j: int) -> Reason:
         w = self.names.workloads[j]
         if w.state == "stopping":
-            return Reason("Stopping", "already preempted, and still leaving its nodes")
+            moved, start_s = self.outcome.book.moved.get(j), self.outcome.book.start_s.get(j)
+            text = "already preempted, and still leaving its nodes"
+            if start_s is not None:
+                text += f"; promised a start at {self._time(start_s)}"
+            if moved is not None:
+                text += f", later than before, because {MOVED[moved]}"
+            return Reason("Stopping", text)
         health = self.state.nodes.state
         sick = [n for n, _ in self.board.parts(j) if health[n] != NodeState.UP]
         if sick and j not in self.board.victims:

@@ -23,6 +23,7 @@ class Moved(IntEnum):
     OVER_LIMIT = 2
     BRAKED = 3
     MISFIT = 4
+    STILL_LEAVING = 5
 
 
 @dataclass
@@ -66,15 +67,21 @@ def keep_promises(board: Board) -> Book:
     homeless: list[int] = []
     for i in np.lexsort((p.workload, p.start_s)).tolist():
         j = int(p.workload[i])
-        if w.status[j] != Status.PENDING:
+        if w.status[j] == Status.RUNNING:
             continue
-        if board.order.position[j] == len(board.order.sequence):  # unallocated, or it can never run here
+        leaves = w.status[j] == Status.STOPPING
+        if not leaves and board.order.position[j] == len(
+            board.order.sequence
+        ):  # unallocated, or it can never run here
             book.moved[j] = Moved.MISFIT
             continue
         part = p.placement.part(i)
         nodes, reps = p.placement.node[part].tolist(), p.placement.replicas[part].tolist()
         parts = list(zip(nodes, reps, strict=True))
-        carried = _carry(board, book, claims, j, parts, int(p.start_s[i]))
+        start_s = int(p.start_s[i])
+        if leaves and start_s < state.now_s + state.policy.due_s:
+            start_s, book.moved[j] = state.now_s + state.policy.due_s, Moved.STILL_LEAVING
+        carried = _carry(board, book, claims, j, parts, start_s)
         if carried is None:
             homeless.append(j)
         claims = carried or claims
@@ -98,6 +105,8 @@ def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start
     state = board.state
     trouble = _trouble(board, claims, j, parts, max(start_s, state.now_s))
     if trouble is None:
+        if state.workloads.status[j] == Status.STOPPING:  # it cannot start before it has left
+            return _write(board, book, claims, j, parts, start_s)
         due = start_s <= state.now_s + state.policy.due_s
         ends_s = state.now_s + max(int(state.workloads.min_runtime_s[j]), 1)
         free = all(ends_s <= board.hold_s[n] for n, _ in parts)  # before its time only in nobody's way

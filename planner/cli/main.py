@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from typing import Any
 
 import click
 
@@ -31,6 +33,13 @@ class _Lazy(click.Group):
         command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # the reader of our pipe (head, less) has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gangplan")
@@ -52,6 +61,3 @@ def main() -> None:
     except GangplanError as e:
         click.echo(str(e), err=True)
         sys.exit(e.exit_code)
-    except BrokenPipeError:  # the reader of our pipe (head, less) has seen enough
-        sys.stderr.close()
-        sys.exit(0)

@@ -68,6 +68,11 @@ def test_a_run_keeps_the_occupancy_it_has():
     assert (free.allocated, free.debug) == (False, False)
 
 
+def test_what_pending_work_once_was_says_nothing_of_its_next_run():
+    assert effective(asks(HOUR, occupancy="unallocated"), CONTRACT, HALF).allocated
+    assert not effective(asks(0, occupancy="allocated"), CONTRACT, HALF).allocated
+
+
 def test_a_run_that_says_nothing_goes_by_its_min_runtime():
     assert effective(replace(RUNNING, min_runtime_s=HOUR), CONTRACT, HALF).allocated
     assert not effective(replace(RUNNING, min_runtime_s=0), CONTRACT, HALF).allocated

@@ -218,7 +218,12 @@ def test_families_below_the_top_are_checked_too():
 def test_a_contradiction_stays_silent_where_half_of_it_is_malformed():
     assert "9" in one(with_budgets("contract: {max_min_runtime: 9, min_min_runtime: 10h}"))
     assert "weight" in one("budgets: [{name: a, weight: -1}, {name: b, weight: 0}]")
+    assert "min_min_runtime" in one(with_budgets("contract: {max_min_runtime: 1m, min_min_runtime: 5}"))
     assert "mapping" in one("budgets: [{name: a, weight: 0}, 5]")
+
+
+def test_a_place_with_an_alias_has_no_second_fault():
+    assert "alias" in one("budgets: &x [{name: a}]\nledger: *x\n")
 
 
 def test_entries_after_a_malformed_one_keep_their_numbers():

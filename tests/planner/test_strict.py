@@ -140,6 +140,8 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
     path.write_bytes("a: 1\nb: 2\nb: 3".encode("utf-8-sig"))
     (message,) = refusal(read, read_text(path))
     assert message.startswith("site.yaml:3:1: ")
+    path.write_bytes('{"a": 1}'.encode("utf-8-sig"))
+    assert read(read_text(path), "snap.json") == {"a": 1}
 
 
 @pytest.mark.parametrize("name", ["site.yaml", "snap.json"])

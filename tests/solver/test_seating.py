@@ -147,8 +147,7 @@ def test_of_workloads_alike_the_first_of_the_order_have_the_seats():
     assert sorted(seated.board.starts) == [1, 3]
 
 
-@pytest.mark.parametrize("backend", ["highs", "cp-sat"])
-def test_segments_of_several_gangs_stay_whole_where_a_domain_has_nodes_of_many_shapes(backend):
+def test_segments_of_several_gangs_stay_whole_where_a_domain_has_nodes_of_many_shapes():
     nodes = [node(g, leaf=leaf) for g, leaf in ((4, "l1"), (5, "l1"), (12, "l2"), (13, "l2"))]
     board = board_of(nodes, [pending(4, 4, required="leaf", segment=2, **ASK) for _ in range(2)])
     seated, _ = solved(board, WITHIN)
@@ -186,7 +185,7 @@ def test_a_small_piece_goes_where_it_leaves_the_least():
     assert solved(board, WITHIN)[0].board.starts == {2: [(2, 1)]}
 
 
-def test_of_nodes_left_alike_the_one_whose_protection_lasts_longest_is_taken():
+def test_of_nodes_left_alike_one_that_is_protected_as_long_anyway_is_taken():
     held = [
         running(4, [i], leaf_budget="b", min_runtime_h=1 + h, started_h_ago=1)
         for i, h in enumerate((1, 9, 3))

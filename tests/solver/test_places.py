@@ -1,0 +1,117 @@
+"""Where starts stand, once it is settled who starts: wishes first, then what stays whole, then company."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from solver import backends
+from solver.board import Board
+from solver.formulation import Formulation, counts_of, evicted_of, first_of_each_class, formulate
+from solver.places import formulate_places
+from solver.problem import problem_of
+from solver.seating import seat
+from solver.shares import WITHIN
+from tests.solver.factories import node, pending, running, state
+from tests.solver.oracles import TIERS, is_exact, order_of, tier_worlds, waiting
+
+PLENTY = {"entitled_gpu_h": {"a": 10**6, "b": 10**6}}
+
+
+def answered(board: Board, tier: int) -> tuple[Formulation, np.ndarray]:
+    f = formulate(problem_of(board, tier, waiting(board, tier)))
+    return f, first_of_each_class(f, backends.solve(f.model, "highs", 20.0, 0.0, isolated=False).x)
+
+
+def placed(nodes, workloads, **more) -> dict[int, list[int]]:
+    """Return the nodes of each start, as the two models choose them."""
+    world = state(nodes, workloads, **PLENTY | more)
+    board = Board(world, order_of(world))
+    f, x = answered(board, WITHIN)
+    wider = formulate_places(f, x)
+    chosen = backends.solve(wider.model, "highs", 20.0, 0.0, isolated=False)
+    seated = seat(f.problem, *counts_of(wider, chosen.x), evicted_of(f, x))
+    assert seated.unseated == {}
+    return {j: sorted({n for n, _ in parts}) for j, parts in seated.board.starts.items()}
+
+
+def held(gpus: int, at: int, hours: float = 8):
+    return running(gpus, [at], leaf_budget="b", min_runtime_h=1 + hours, started_h_ago=1)
+
+
+def ask(gpus: int, replicas: int = 1, **more):
+    return pending(gpus, replicas, **{"min_runtime_h": 1, **more})
+
+
+def test_a_gang_stands_in_one_domain_of_its_preferred_level_where_it_can():
+    nodes = [node(8, leaf=leaf) for leaf in ("l1", "l2", "l2", "l3")]
+    assert placed(nodes, [ask(8, 2, preferred="leaf")]) == {0: [1, 2]}
+
+
+def test_a_gang_that_must_be_split_touches_as_few_preferred_domains_as_it_can():
+    nodes = [node(8, leaf=leaf) for leaf in ("l1", "l2", "l3", "l4", "l4")]
+    leaves = {nodes[n].domains["leaf"] for n in placed(nodes, [ask(8, 3, preferred="leaf")])[0]}
+    assert len(leaves) == 2
+
+
+def test_a_wish_gives_way_to_what_another_requires():
+    nodes = [node(8, leaf=leaf) for leaf in ("l1", "l1", "l2", "l3")]
+    assert placed(nodes, [ask(8, 2, preferred="leaf"), ask(8, 2, required="leaf")]) == {0: [2, 3], 1: [0, 1]}
+
+
+def test_a_wholly_free_domain_stays_whole():
+    nodes = [node(8, leaf=leaf) for leaf in ("l1", "l1", "l2", "l2")]
+    assert placed(nodes, [held(8, 2), ask(8)]) == {1: [3]}
+
+
+def test_a_small_piece_goes_to_a_broken_node_rather_than_a_whole_one():
+    nodes = [node(8, leaf=leaf) for leaf in ("l1", "l1", "l2", "l2")]
+    work = [held(8, 0), held(8, 2), held(2, 3)]
+    # l1 has a whole node free, l2 a broken one; neither leaf is wholly free
+    assert placed(nodes, [*work, ask(2)]) == {3: [3]}
+
+
+def test_work_lives_where_others_are_protected_as_long():
+    nodes = [node(8, leaf=leaf) for leaf in ("l1", "l1", "l2", "l2", "l3", "l3")]
+    work = [held(8, 0, 2), held(8, 2, 6), held(8, 4, 3)]
+    assert placed(nodes, [*work, ask(8, min_runtime_h=5)]) == {3: [3]}
+
+
+def test_without_levels_the_pool_is_the_company():
+    nodes = [node(8), node(8), node(8, gpu_type="b200"), node(8, gpu_type="b200")]
+    assert placed(nodes, [held(8, 0, 2), held(8, 2, 6), ask(8, min_runtime_h=5)]) == {2: [3]}
+
+
+def test_nothing_to_place_makes_no_model():
+    world = state([node(8)], [running(8, [0], min_runtime_h=8), ask(8)], **PLENTY)
+    f, x = answered(Board(world, order_of(world)), WITHIN)
+    assert formulate_places(f, x) is None
+
+
+@settings(max_examples=120)
+@given(st.one_of(tier_worlds(), tier_worlds(resources=True)), st.sampled_from(TIERS))
+def test_choosing_places_changes_neither_who_starts_nor_who_makes_room(board, tier):
+    assume(len(waiting(board, tier)))
+    f, x = answered(board, tier)
+    wider = formulate_places(f, x)
+    assume(wider is not None)
+    chosen = backends.solve(wider.model, "highs", 20.0, 0.0, isolated=False)
+    assert chosen.status == "optimal"  # the starts as they are leave it a point
+    assert (counts_of(wider, chosen.x)[0] == counts_of(f, x)[0]).all()
+    assert np.allclose(chosen.x[wider.columns.keep], x[f.columns.keep])
+    assert np.allclose(chosen.x[wider.columns.start], x[f.columns.start])
+    if is_exact(board, tier):
+        seated = seat(f.problem, *counts_of(wider, chosen.x), evicted_of(f, x))
+        assert seated.unseated == {}
+
+
+@settings(max_examples=80)
+@given(tier_worlds(), st.sampled_from(TIERS))
+def test_no_place_costs_less_than_nothing(board, tier):
+    assume(len(waiting(board, tier)))
+    f, x = answered(board, tier)
+    wider = formulate_places(f, x)
+    assume(wider is not None)
+    assert (wider.model.objective <= 0).all()
+    assert wider.model.offset == 0
