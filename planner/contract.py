@@ -35,14 +35,13 @@ class Effective:
 def effective(workload: Workload, contract: Contract, share: Fraction) -> Effective:
     """Return what a workload gets under the site's contract; `share` is that of its allocation.
 
-    A share of 0 is unallocated only, except for a run that says it is allocated: it was so when it began,
-    and what was promised then is kept.
+    A share of 0 is unallocated only; a run goes on as it began, for what was promised then is kept.
     """
     asked_s = workload.min_runtime_s
     gets_s = contract.default_min_runtime_s if asked_s is None else asked_s
     why = []
     occupancy = workload.occupancy if workload.state != "pending" else None
-    if gets_s and not share and occupancy != "allocated":
+    if gets_s and not share and workload.state == "pending":
         gets_s = 0
         why.append(f"{workload.allocation} has a share of 0")
     if 0 < gets_s < contract.min_min_runtime_s:

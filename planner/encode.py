@@ -95,7 +95,7 @@ def encode(site: Site, snapshot: Snapshot) -> Encoded:
         replace(w, allocation=aliases.get(w.allocation, w.allocation)) if w.allocation not in shares else w
         for w in sorted(snapshot.workloads, key=lambda w: w.id)
     )
-    known = tuple(effective(w, site.contract, shares.get(w.allocation, Fraction(0))) for w in workloads)
+    known = tuple(effective(w, site.contract, shares.get(w.allocation, Fraction(1))) for w in workloads)
     pools = tuple(sorted({(c.name, n.gpu_type) for c, n in placed}, key=lambda p: (p[0], p[1] or "")))
     paths = ("", *(b.path for top in site.budgets for b in top.walk()))
     index = {w.id: i for i, w in enumerate(workloads)}
@@ -245,9 +245,9 @@ def _level(names: Names, level: str | None) -> int:
 
 
 def _parts(w: Workload, placement: tuple[Placement, ...], node: dict[str, int]) -> list[tuple[int, int, int]]:
-    """Return (node, GPUs, replicas) for each part; without GPUs each entry is one replica."""
+    """Return (node, GPUs, replicas) for each part, by node; without GPUs each entry is one replica."""
     each = w.gpus_per_replica
-    return [(node[p.node], p.gpus, p.gpus // each if each else 1) for p in placement]
+    return sorted((node[p.node], p.gpus, p.gpus // each if each else 1) for p in placement)
 
 
 def _promises(snapshot: Snapshot, names: Names) -> Promises:

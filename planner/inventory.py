@@ -17,7 +17,8 @@ def check_clusters(document: Document, clusters: list[ClusterEntry]) -> None:
     for c, cluster in enumerate(clusters):
         loc: Loc = ("clusters", c)
         if cluster.name in named:
-            fault = f'"{cluster.name}" is the name of clusters[{named[cluster.name]}] too, rename one'
+            twin = key_path(document.holes.original(("clusters", named[cluster.name])))
+            fault = f'"{cluster.name}" is the name of {twin} too, rename one'
             document.contradiction((*loc, "name"), fault)
         named.setdefault(cluster.name, c)
         _check_levels(document, cluster, loc)

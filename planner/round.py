@@ -65,6 +65,7 @@ def _plan(encoded: Encoded, outcome: Outcome) -> Plan:
 
 def _decisions(encoded: Encoded, outcome: Outcome) -> tuple[Decision, ...]:
     state, names, d = encoded.state, encoded.names, outcome.decisions
+    stands = state.workloads.placement
     out = []
     for j, (w, e, reason) in enumerate(
         zip(names.workloads, names.effective, explain(encoded, outcome), strict=True)
@@ -87,7 +88,7 @@ def _decisions(encoded: Encoded, outcome: Outcome) -> tuple[Decision, ...]:
                 allocation=w.allocation,
                 gpus=w.gpus,
                 occupancy=occupancy,
-                placement=_placement(names, d.placement, j) if start else w.placement if keep else (),
+                placement=_placement(names, d.placement if start else stands, j) if start or keep else (),
                 protected_until_s=until_s,
                 expected_start_s=expected_s if expected_s >= 0 else None,
                 victims_for=tuple(names.workloads[g].id for g in d.victims_for.get(j, [])),

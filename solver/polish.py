@@ -9,6 +9,7 @@ import numpy as np
 from solver.board import Board
 from solver.greedy import kind_of
 from solver.placing import find_free
+from solver.shares import BEYOND, UNALLOCATED, WITHIN
 from solver.state import Ints, Status
 
 MOVED_AT_MOST = 8
@@ -27,9 +28,10 @@ def polish(board: Board, js: Ints, unallocated: Ints) -> Board:
     """
     give_back(board)
     clear_squatters(board)
-    board = spare_victims(board)
-    fill(board, js)
-    board = spare_victims(board)
+    for tier in (WITHIN, BEYOND):  # no later victim is spared where earlier work could start
+        board = spare_victims(board, tier)
+        fill(board, js[board.order.tier[js] == tier])
+    board = spare_victims(board, UNALLOCATED)
     fill_unallocated(board, unallocated)
     return board
 
@@ -60,10 +62,10 @@ def clear_squatters(board: Board) -> None:
         give_back(board)
 
 
-def spare_victims(board: Board) -> Board:
-    """Restore victims whose gainers fit elsewhere without evicting anybody."""
+def spare_victims(board: Board, upto: int = UNALLOCATED) -> Board:
+    """Restore victims of tiers up to `upto` whose gainers fit elsewhere without evicting anybody."""
     for r in _best_first(board):
-        if r not in board.victims:  # given back when another one was spared
+        if r not in board.victims or board.order.tier[r] > upto:  # given back when another one was spared
             continue
         gainers = board.gainers(r)
         if len(gainers) > MOVED_AT_MOST or not _room_elsewhere(board, r, gainers):

@@ -108,6 +108,18 @@ def test_sparing_one_victim_gives_back_others_that_this_makes_room_for():
     assert spare_victims(board).victims == {}
 
 
+def test_a_victim_is_not_spared_where_work_of_an_earlier_tier_could_start():
+    work = [
+        running(8, [0], leaf_budget="over", **PAST),
+        pending(8, leaf_budget="low", **ASK),
+        pending(4, 2, leaf_budget="mid", **ASK),
+    ]
+    board = evicted(board_of([node(8), node(8)], work), 0)
+    board.start(1, [(0, 1)])
+    out = polish(board, *waits(board))
+    assert (sorted(out.starts), list(out.victims)) == ([1, 2], [0])
+
+
 # --- filling ----------------------------------------------------------------------------------------------
 
 
