@@ -228,7 +228,7 @@ def _workloads(names: Names, shares: dict[str, Fraction]) -> Workloads:
         priority=_ints(w.priority for w in ws),
         status=_ints(STATUSES[w.state] for w in ws),
         required=_ints(_level(names, w.topology.required) for w in ws),
-        preferred=_ints(max(_level(names, w.topology.preferred), Level.NONE) for w in ws),
+        preferred=_ints(_wish(names, w.topology.preferred) for w in ws),
         segment=_ints(w.topology.segment or 0 for w in ws),
         pool_ok=pool_ok,
         debug=np.array([e.debug for e in es], dtype=bool),
@@ -242,6 +242,12 @@ def _level(names: Names, level: str | None) -> int:
     if level == "node":
         return Level.NODE
     return names.levels.index(level) if level in names.levels else Level.UNKNOWN
+
+
+def _wish(names: Names, level: str | None) -> int:
+    """Return a preferred level; a wish for one that does not exist is no wish."""
+    found = _level(names, level)
+    return Level.NONE if found == Level.UNKNOWN else found
 
 
 def _parts(w: Workload, placement: tuple[Placement, ...], node: dict[str, int]) -> list[tuple[int, int, int]]:

@@ -223,8 +223,9 @@ class _Explainer:
             limit, held, before = (int(x[v]) for x in (b.limit_gpus, board.held_gpus, board.held_before))
             if limit < 0 or max(before, held + w.gpus) <= limit:
                 continue
-            held = max(before, held)
-            more = f"{shape(w)} more would pass it" if before <= limit else "beyond it nothing starts"
+            more = f"{shape(w)} more would pass it"
+            if before > limit:
+                held, more = before, "beyond it nothing starts"
             return (
                 f"{self.names.budgets[v]} holds {count(held, 'GPU')} and its limit is {limit}: {more}. "
                 "It starts when work under that limit ends, or if the limit is raised"

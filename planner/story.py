@@ -24,8 +24,9 @@ def story(plan: Plan, workload: str) -> list[tuple[str, str]]:
         raise InputError(
             [f"the plan of {format_time(plan.time_s)} does not know workload {workload!r}{hint}"]
         )
+    size = count(decision.gpus, "GPU")
     lines = [
-        ("workload", f"{workload}, {count(decision.gpus, 'GPU')} for {decision.allocation}"),
+        ("workload", f"{workload}, {size} for {decision.allocation}" if decision.allocation else workload),
         ("decision", f"{decision.action} ({decision.reason.code}) at {format_time(plan.time_s)}"),
         ("because", decision.reason.text),
     ]

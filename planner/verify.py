@@ -33,7 +33,7 @@ def verify(snapshot: Snapshot, plan: Plan, site: Site | None = None) -> list[str
     """Return every broken rule in words; empty when the plan holds.
 
     A plan for a later moment than the snapshot's is judged at its own time. Without a site the shares that
-    the plan itself names and the default contract are taken.
+    the plan itself names and the default contract are taken, and limits are not looked at.
     """
     if plan.time_s < snapshot.time_s:
         times = f"{format_time(plan.time_s)}, before the snapshot's {format_time(snapshot.time_s)}"
@@ -43,13 +43,16 @@ def verify(snapshot: Snapshot, plan: Plan, site: Site | None = None) -> list[str
     if unread:
         return unread
     explained = {encoded.names.index[d.workload] for d in plan.decisions if "later" in d.reason.text}
-    found = check(encoded.state, _decisions(encoded, plan), explained)
-    promised = {r.workload: r.start_s for r in plan.reservations}
-    return [broken_text(encoded.names, b) for b in found] + [
-        f"{d.workload}: {fault}"
-        for d in plan.decisions
-        for fault in _misstated(encoded, d, promised.get(d.workload))
+    over_limit = {d.workload for d in plan.decisions if site is None and d.reason.code == "OverLimit"}
+    found = [
+        broken_text(encoded.names, b)
+        for b in check(encoded.state, _decisions(encoded, plan), explained)
+        if b.rule != "reject" or encoded.names.workloads[b.workload].id not in over_limit
     ]
+    promised = {r.workload: r.start_s for r in plan.reservations}
+    for d in plan.decisions:
+        found += [f"{d.workload}: {fault}" for fault in _misstated(encoded, d, promised.get(d.workload))]
+    return found
 
 
 def broken_text(names: Names, broken: Broken) -> str:

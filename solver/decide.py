@@ -191,14 +191,15 @@ def _summary(
     tiers = best.board.objective()
     value = sum(tiers[:2])
     notes = notes + report.notes
-    backend = "highs" if best.rung == "auto" else best.rung
+    backend = report.backend if best.rung != "greedy" and report.backend else "greedy"
     if not report.bounds:  # nothing was left for an exact solve to decide, or none was asked for
         solved = params.backend != "greedy" and not notes
         return SolverReport("greedy", "optimal" if solved else "greedy", value, None, None, seconds, notes)
     # a bound holds given the tiers before; the polish may still better those
     bound = max(sum(report.bounds.get(t, tiers[t]) for t in (0, 1)), value)
     if not np.isfinite(bound):
-        return SolverReport(backend, "feasible", value, None, None, seconds, notes)
+        status = "greedy" if backend == "greedy" else "feasible"
+        return SolverReport(backend, status, value, None, None, seconds, notes)
     gap = (bound - value) / max(abs(bound), 1e-9)
     status = "optimal" if gap <= params.gap else "feasible"
     return SolverReport(backend, status, value, bound, gap, seconds, notes)

@@ -10,6 +10,7 @@ from solver.ahead import claims_of, place_slots, protected_claims
 from solver.board import Board
 from solver.buddy import shapes
 from solver.placing import group_key
+from solver.shares import losses_gpu_s
 from solver.state import FOREVER_S, Ints, Status
 
 
@@ -61,12 +62,13 @@ def evidence(board: Board, j: int) -> Evidence:
     later = place_slots(board, j, protected_claims(board), state.now_s)
     empty = place_slots(board, j, claims_of(board, nobody), FOREVER_S)
     key = group_key(board, required)
-    now, unprotected, whole = (_by_group(x // fused, key) for x in (slots, later, empty))
+    per = segment if segment < pieces else 0
+    now, unprotected, whole = (_by_group(board, x // fused, key, per) for x in (slots, later, empty))
     best = int(np.lexsort((-whole, -unprotected))[0]) if len(whole) else -1
-    group = np.flatnonzero((key == best) & (empty > 0))
+    group = np.flatnonzero(((state.nodes.pool if per else key) == best) & (empty > 0))
     held = (state.protected & (w.status == Status.RUNNING))[board.owner] & np.isin(w.placement.node, group)
     single = required >= 0 and segment == pieces
-    pool = _by_group(slots // fused, state.nodes.pool)
+    pool = _by_group(board, slots // fused, state.nodes.pool, 0)
     return Evidence(
         free_gpus=int(free.sum()),
         holes=int(((free > 0) & (slots == 0)).sum()),
@@ -80,9 +82,15 @@ def evidence(board: Board, j: int) -> Evidence:
     )
 
 
-def _by_group(slots: Ints, key: Ints) -> Ints:
+def _by_group(board: Board, slots: Ints, key: Ints, segment: int) -> Ints:
+    """Return the pieces that each group takes, int64; with segments, what each pool takes in whole ones."""
     inside = key >= 0
-    return np.bincount(key[inside], slots[inside]).astype(np.int64)
+    pieces = np.bincount(key[inside], slots[inside]).astype(np.int64)
+    if not segment:
+        return pieces
+    pools = len(board.state.nodes.pool_cluster)
+    whole = pieces // segment * segment
+    return np.bincount(np.arange(len(whole)) % pools, whole, pools).astype(np.int64)
 
 
 def ahead_of(board: Board, j: int) -> list[tuple[int, int]]:
@@ -98,7 +106,4 @@ def ahead_of(board: Board, j: int) -> list[tuple[int, int]]:
 
 def lost_gpu_s(board: Board, r: int) -> int:
     """Return the GPU-seconds that evicting `r` throws away; a run can lose no more than it has done."""
-    state, w = board.state, board.state.workloads
-    done_s = max(state.now_s - int(w.started_s[r]), 0)
-    lost_s = min(done_s, state.policy.restart_cost_s) if w.resumable[r] else done_s
-    return lost_s * int(w.gpus[r])
+    return int(losses_gpu_s(board.state)[r])

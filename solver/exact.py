@@ -49,11 +49,14 @@ class Report:
         Proven upper bound of each tier solved, given the tiers before it; GPU-hours.
     lessons : int
         Solves after which seating missed, and the next looked closer.
+    backend : str
+        Who answered last.
     notes : list of str
     """
 
     bounds: dict[int, float] = field(default_factory=dict)
     lessons: int = 0
+    backend: str = ""
     notes: list[str] = field(default_factory=list)
 
 
@@ -132,7 +135,9 @@ class _Tier:
         if proves:
             known = self.report.bounds.get(self.tier, solution.bound)
             self.report.bounds[self.tier] = min(known, solution.bound)
-        if solution.x is None:
+        if solution.x is not None:
+            self.report.backend = solution.backend
+        else:
             self.report.notes.append(solution.note or f"tier {self.tier}: {solution.status}")
             return None
         x = self._choose_victims(f, first_of_each_class(f, solution.x))
@@ -166,7 +171,7 @@ class _Tier:
             return x
         a, columns = assemble(p)
         a.forget_objective()
-        a.charge(keep[later], -p.victims.worth[later])
+        a.charge(keep[later], -p.victims.regret[later])
         fixed = np.concatenate((columns.start, keep[~later]))
         a.fix(fixed, np.rint(x[fixed]))
         weights = p.victims.weighted_gpus[later]

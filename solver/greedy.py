@@ -6,7 +6,7 @@ import numpy as np
 
 from solver.board import Board
 from solver.placing import find_by_eviction, find_free
-from solver.shares import BEYOND, WITHIN, eviction_gpus
+from solver.shares import BEYOND, WITHIN, eviction_gpus, regret
 from solver.state import Bools, Floats, Ints, Status
 
 
@@ -60,10 +60,10 @@ def victims_for(board: Board, j: int) -> Bools:
 def eviction_cost(board: Board, j: int) -> Floats:
     """Return what each eviction costs, float64[W], GPU-hours: a restart, in the same tier worth too."""
     order, policy = board.order, board.state.policy
-    going_on = order.price * board.state.workloads.gpus * (policy.worth_s / 3600)
     same = order.tier == order.tier[j]
+    going_on = order.price * board.state.workloads.gpus * (policy.worth_s / 3600)
     restart = eviction_gpus(board.state, order, int(order.tier[j])) * (policy.restart_cost_s / 3600)
-    return (restart + np.where(same, going_on, LATER_TIER * going_on)).astype(np.float64)
+    return (restart + np.where(same, going_on, LATER_TIER * regret(board.state, order))).astype(np.float64)
 
 
 LATER_TIER = 0.001

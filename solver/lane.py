@@ -6,11 +6,11 @@ import numpy as np
 
 from solver.board import Board
 from solver.greedy import try_start, worth
-from solver.shares import WITHIN
+from solver.shares import UNALLOCATED, WITHIN
 from solver.state import Floats, Ints, Status
 
-TIER_DISTANCE = 1e6
-"""Makes any victim of a later tier cheaper than any of an earlier one."""
+LATER_FIRST = 0.001
+"""Of victims that cost the same, those of later tiers go."""
 
 
 def run_lane(board: Board, js: Ints) -> list[int]:
@@ -51,9 +51,8 @@ def _start(board: Board, j: int) -> bool:
     at_share = float(w.gpus[j] * board.state.policy.worth_s / 3600)
     most = max(worth(board, j), at_share)
     restart = w.gpus * (board.state.policy.restart_cost_s / 3600)
-    affordable = may & (restart < most)
-    for tier in range(int(order.tier.max(initial=WITHIN)), WITHIN - 1, -1):
-        cost: Floats = (restart + TIER_DISTANCE * (order.tier < tier)).astype(np.float64)
-        if try_start(board, j, affordable & (order.tier >= tier), cost, most):
+    cost: Floats = (restart * (1 + LATER_FIRST * (UNALLOCATED - order.tier))).astype(np.float64)
+    for tier in range(UNALLOCATED, WITHIN - 1, -1):
+        if try_start(board, j, may & (order.tier >= tier) & (cost < most), cost, most):
             return True
     return False

@@ -34,7 +34,7 @@ def choose(board: Board, j: int, slots: Ints) -> Parts | None:
     fused = int(w.replicas[j]) // pieces
     slots = slots // fused
     preferred, key = int(w.preferred[j]), group_key(board, required)
-    if preferred >= 0 and segment == pieces:  # a preferred domain, inside the required one
+    if preferred != Level.NONE and segment == pieces:  # a preferred domain, inside the required one
         inside = group_key(board, preferred)
         wish = _in_one(board, slots, inside if required < 0 else _shared(inside, key), pieces, size)
         if wish is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from solver.board import Board
 from solver.buddy import Classes, Domains, allowed_pools, classes_of, domains_of, piece_slots
-from solver.shares import eviction_gpus
+from solver.shares import eviction_gpus, regret
 from solver.state import Bools, Floats, Ints, Status
 
 MIB = 1 << 20
@@ -38,6 +38,8 @@ class Victims:
         GPUs whose restart is charged, by `shares.eviction_gpus`.
     worth : float64[K], GPU-hours
         Price x GPUs x H of going on.
+    regret : float64[K], GPU-hours
+        Chooses among victims of later tiers, by `shares.regret`.
     restart : float64[K], GPU-hours
         Paid when it is evicted, whoever it is.
     part, node, part_gpus, part_cpus, part_memory : int64[M]
@@ -50,6 +52,7 @@ class Victims:
     gpus: Ints
     weighted_gpus: Ints
     worth: Floats
+    regret: Floats
     restart: Floats
     part: Ints
     node: Ints
@@ -153,6 +156,7 @@ def _victims(board: Board, tier: int, first_band: int) -> Victims:
         gpus=w.gpus[index],
         weighted_gpus=weighted,
         worth=order.price[index] * w.gpus[index] * hours,
+        regret=regret(state, order)[index],
         restart=(weighted * restart).astype(np.float64),
         part=at[owner],
         node=w.placement.node[parts],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from solver.board import Board, Parts
 from solver.buddy import Classes
 from solver.problem import MIB, Problem
 from solver.reseat import Solve, reseat
-from solver.state import FOREVER_S, Ints
+from solver.state import FOREVER_S, Ints, Level
 
 Share = tuple[int, int]
 """Part of a gang: (domain, pieces)."""
@@ -57,18 +57,18 @@ def seat(problem: Problem, gangs: Ints, pieces: Ints, evicted: Ints, solve: Solv
     for c, j, shares in _starters(problem, gangs, pieces):
         for d, k in shares:
             waiting.setdefault(d, []).append(_Want(j, c, d, k))
+    hall = _Hall(problem, board, protection_ends(problem.board))
     parts: dict[int, Parts] = {}
     homeless: list[_Want] = []
-    tables: dict[int, _Table] = {}
     for d in sorted(waiting):
-        tables[d], found, missing = _seat_domain(problem, board, d, waiting[d], solve)
+        found, missing = hall.seat_domain(d, waiting[d], solve)
         for want, where in found:
             parts.setdefault(want.j, []).extend(where)
         homeless += missing
     unseated: dict[tuple[int, int], int] = {}
     failed: set[int] = set()
     for want in homeless:
-        where, left = _elsewhere(problem, board, tables, want)
+        where, left = hall.seat_elsewhere(want)
         parts.setdefault(want.j, []).extend(where)
         if left:
             failed.add(want.j)
@@ -88,51 +88,59 @@ class _Want(NamedTuple):
     pieces: int
 
 
-def _seat_domain(
-    problem: Problem, board: Board, d: int, wants: list[_Want], solve: Solve | None
-) -> tuple[_Table, list[tuple[_Want, Parts]], list[_Want]]:
-    """Seat the pieces of one domain, largest first; where CPUs or memory get in the way, hungriest first.
+@dataclass
+class _Hall:
+    """The tables of all domains: each is laid when first somebody wants a seat there."""
 
-    Largest first is all that a divisor chain needs. Returns the full table, what is seated and what is not.
-    """
-    classes, best = problem.classes, None
-    for key in (_largest_first, _hungriest_first):
-        table = _Table(problem, board, d)
-        found: list[tuple[_Want, Parts]] = []
-        missing: list[_Want] = []
-        for want in sorted(wants, key=partial(key, classes)):
-            where, left = table.seat(want.j, want.c, want.pieces)
-            found.append((want, where))
-            if left:
-                missing.append(want._replace(pieces=left))
-        if best is None or len(missing) < len(best[2]):
-            best = (table, found, missing)
-        if not missing:
-            return best
-    assert best is not None
-    table = _Table(problem, board, d)
-    exactly = table.seat_exactly(wants, solve) if solve is not None else None
-    return best if exactly is None else (table, exactly, [])
+    problem: Problem
+    board: Board
+    ends_s: Ints
+    tables: dict[int, _Table] = field(default_factory=dict)
 
+    def seat_domain(
+        self, d: int, wants: list[_Want], solve: Solve | None
+    ) -> tuple[list[tuple[_Want, Parts]], list[_Want]]:
+        """Seat the pieces of one domain; return what is seated, and what is not.
 
-def _elsewhere(problem: Problem, board: Board, tables: dict[int, _Table], want: _Want) -> tuple[Parts, int]:
-    """Seat pieces that found no seat in their domain in others of the gang; return how many are left."""
-    classes, domains = problem.classes, problem.domains
-    where: Parts = []
-    left = want.pieces
-    if classes.segment[want.c] < classes.pieces[want.c]:
+        Largest first is all that a divisor chain needs; where CPUs or memory get in the way, hungriest first.
+        """
+        best: tuple[_Table, list[tuple[_Want, Parts]], list[_Want]] | None = None
+        for key in (_largest_first, _hungriest_first):
+            table = self._lay(d)
+            found, missing = table.seat_all(sorted(wants, key=partial(key, self.problem.classes)))
+            if best is None or len(missing) < len(best[2]):
+                best = (table, found, missing)
+            if not missing:
+                break
+        assert best is not None
+        if best[2] and solve is not None:
+            table = self._lay(d)
+            exactly = table.seat_exactly(wants, solve)
+            best = best if exactly is None else (table, exactly, [])
+        self.tables[d] = best[0]
+        return best[1], best[2]
+
+    def seat_elsewhere(self, want: _Want) -> tuple[Parts, int]:
+        """Seat pieces that found no seat in their domain in others of the gang; return how many are left."""
+        classes, domains = self.problem.classes, self.problem.domains
+        where: Parts = []
+        left = want.pieces
+        if classes.segment[want.c] < classes.pieces[want.c]:
+            return where, left
+        level = int(classes.required[want.c])
+        others = (domains.pool == domains.pool[want.d]) & (self.problem.caps[want.c] > 0)
+        if level >= 0:
+            others &= domains.level[level] == domains.level[level][want.d]
+        for d in np.flatnonzero(others).tolist():
+            if d != want.d and left:
+                if d not in self.tables:
+                    self.tables[d] = self._lay(d)
+                found, left = self.tables[d].seat(want.j, want.c, left)
+                where += found
         return where, left
-    level = int(classes.required[want.c])
-    others = (domains.pool == domains.pool[want.d]) & (problem.caps[want.c] > 0)
-    if level >= 0:
-        others &= domains.level[level] == domains.level[level][want.d]
-    for d in np.flatnonzero(others).tolist():
-        if d != want.d and left:
-            if d not in tables:
-                tables[d] = _Table(problem, board, d)
-            found, left = tables[d].seat(want.j, want.c, left)
-            where += found
-    return where, left
+
+    def _lay(self, d: int) -> _Table:
+        return _Table(self.problem, self.board, d, self.ends_s)
 
 
 def _largest_first(classes: Classes, want: _Want) -> tuple[float, ...]:
@@ -224,7 +232,7 @@ class _Table:
     is what bands from the i-th on may still take of each node.
     """
 
-    def __init__(self, problem: Problem, board: Board, d: int) -> None:
+    def __init__(self, problem: Problem, board: Board, d: int, ends_s: Ints) -> None:
         self.problem = problem
         self.nodes = np.flatnonzero(problem.domains.of_node == d)
         self.bands = np.unique(problem.classes.band)
@@ -235,7 +243,18 @@ class _Table:
         gone = ~board.standing[v.index]
         for m in np.flatnonzero(gone[v.part] & (problem.domains.of_node[v.node] == d)).tolist():
             self.room[self.bands >= v.band[v.part[m]], at[int(v.node[m])]] -= v.part_gpus[m]
-        self.ends_s = protection_ends(problem.board)[self.nodes]
+        self.ends_s = ends_s[self.nodes]
+
+    def seat_all(self, wants: list[_Want]) -> tuple[list[tuple[_Want, Parts]], list[_Want]]:
+        """Seat one after the other; return what is seated, and what is not."""
+        found: list[tuple[_Want, Parts]] = []
+        missing: list[_Want] = []
+        for want in wants:
+            where, left = self.seat(want.j, want.c, want.pieces)
+            found.append((want, where))
+            if left:
+                missing.append(want._replace(pieces=left))
+        return found, missing
 
     def seat_exactly(self, wants: list[_Want], solve: Solve) -> list[tuple[_Want, Parts]] | None:
         """Seat everything by a small exact model, or return None where there is no way."""
@@ -276,18 +295,24 @@ class _Table:
         upto = int(np.searchsorted(self.bands, classes.band[c])) + 1
         ends_s = p.board.state.now_s + int(p.board.state.workloads.min_runtime_s[j])
         parts: Parts = []
+        at_once = k if classes.preferred[c] == Level.NODE else 1  # a gang that would like a single node
         while k:
             room = self.room[:upto].min(axis=0)
-            fits = (room >= size) & (self.cpus >= cpus) & (self.memory >= memory)
+            fits = (
+                (room >= at_once * size) & (self.cpus >= at_once * cpus) & (self.memory >= at_once * memory)
+            )
+            if not fits.any() and at_once > 1:
+                at_once = 1
+                continue
             if not fits.any():
                 break
             left = np.where(fits, self.room[0] - size, FOREVER_S)
             longer_s = np.maximum(ends_s - self.ends_s, 0)
             i = int(np.lexsort((longer_s, left))[0])
-            self._take(c, i, 1)
+            self._take(c, i, at_once)
             self.ends_s[i] = max(self.ends_s[i], ends_s)
-            parts.append((int(self.nodes[i]), 1))
-            k -= 1
+            parts.append((int(self.nodes[i]), at_once))
+            k -= at_once
         return parts, k
 
 

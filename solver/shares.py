@@ -37,6 +37,9 @@ ALLOCATED_VICTIM = 3
 """When work within its share needs room, a beyond-share victim weighs as much as three unallocated ones of
 its size: unallocated work goes first, unless far more of it would be lost."""
 
+LOST_WEIGHT = 0.02
+"""Of a GPU-hour of lost work, when it chooses between victims: only where their worth is about the same."""
+
 SEPARATION = 0.01
 """Relative fall of the price from first to last of the order, so that equal ratios still have an order."""
 
@@ -107,7 +110,6 @@ class _Filling:
         self.commit = commitments(state).tolist()
         for j in np.flatnonzero(state.protected & w.allocated & (w.leaf >= 0)).tolist():
             self.charge(j)
-        self.standing = list(self.use)  # what runs and is protected, before anything is granted
         self.placeable = placeable.tolist()
         self.room = _usable_gpus(state).tolist()
         self.pools = [np.flatnonzero(ok).tolist() for ok in w.pool_ok]
@@ -279,6 +281,25 @@ def eviction_gpus(state: State, order: Order, tier: int) -> Ints:
     """Return the GPUs whose restart is charged when a workload makes room for `tier`, weighted, int64[W]."""
     later_allocated = (order.tier > tier) & (order.tier < UNALLOCATED)
     return state.workloads.gpus * np.where(later_allocated, ALLOCATED_VICTIM, 1)
+
+
+def losses_gpu_s(state: State) -> Ints:
+    """Return the GPU-seconds that evicting each run throws away, int64[W]; no more than it has done."""
+    w = state.workloads
+    done_s = np.where(w.status == Status.PENDING, 0, np.maximum(state.now_s - w.started_s, 0))
+    lost_s = np.where(w.resumable, np.minimum(done_s, state.policy.restart_cost_s), done_s)
+    return lost_s * w.gpus
+
+
+def regret(state: State, order: Order) -> Floats:
+    """Return what losing each victim of a later tier means, float64[W], GPU-hours: it chooses, never decides.
+
+    The worth of going on, and among those worth about the same the work that would be lost (capped at H).
+    """
+    hours = state.policy.worth_s / 3600
+    lost = np.minimum(losses_gpu_s(state) / 3600, state.workloads.gpus * hours)
+    out: Floats = order.price * state.workloads.gpus * hours + LOST_WEIGHT * lost
+    return out
 
 
 def owed(share_use: Ints, demand_use: Ints) -> int:

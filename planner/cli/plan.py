@@ -20,6 +20,7 @@ from planner.round import plan_round
 from planner.site import BACKENDS, load_site
 from planner.snapshot import load_snapshot
 from planner.units import format_time, parse_time
+from planner.words import count
 
 
 @click.command(name="plan")
@@ -80,15 +81,16 @@ def _when(d: Decision) -> str:
 
 
 def _totals(plan: Plan) -> str:
-    count, gpus = Counter[str](), Counter[str]()
+    many, gpus = Counter[str](), Counter[str]()
     for d in plan.decisions:
-        count[d.action] += 1
+        many[d.action] += 1
         gpus[d.action] += d.gpus
-    parts = [f"{count[a]} {a} ({gpus[a]} GPUs)" for a in ("start", "keep", "preempt", "wait", "reject")]
+    actions = ("start", "keep", "preempt", "wait", "reject")
+    parts = [f"{many[a]} {a} ({count(gpus[a], 'GPU')})" for a in actions]
     s = plan.solver
     proof = f"within {s.gap:.3%} of the bound" if s.gap is not None else "no bound"
-    free = plan.fragmentation["free_gpus"]
+    free = count(plan.fragmentation["free_gpus"], "GPU")
     return (
-        f"{format_time(plan.time_s)}: {', '.join(parts)}; {free} GPUs stay free\n"
+        f"{format_time(plan.time_s)}: {', '.join(parts)}; {free} left free\n"
         f"solver: {s.backend}, {s.status}, objective {s.objective:.2f} GPU-hours, {proof}, {s.seconds:.2f} s"
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from solver.ahead import Claims
 from solver.board import Board
 from solver.shares import ALLOCATED_VICTIM, BEYOND, UNALLOCATED, Order, rank
-from solver.state import FOREVER_S, Level, State, Status
+from solver.state import FOREVER_S, Level, Spread, State, Status
 from tests.solver.factories import HOUR_S, NOW_S, node, pending, running, state
 
 CHAINS = ((1, 2, 4, 8), (1, 3, 6), (2, 4), (1, 4, 8))
@@ -220,6 +221,22 @@ def subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Yield every subset, the largest first."""
     for k in range(len(items), -1, -1):
         yield from itertools.combinations(items, k)
+
+
+# --- the same world in other words ------------------------------------------------------------------------
+
+
+def permuted(world: State, turn: Sequence[int]) -> State:
+    """Return the same world with its workloads in another order: new workload i is old `turn[i]`."""
+    w, p, promises = world.workloads, world.workloads.placement, world.promises
+    flat = (p.node, p.gpus, p.replicas)
+    parts = [list(zip(*(x[p.part(j)].tolist() for x in flat), strict=True)) for j in turn]
+    arrays = {k: v[list(turn)] for k, v in vars(w).items() if isinstance(v, np.ndarray)}
+    return replace(
+        world,
+        workloads=replace(w, **arrays, placement=Spread.of(parts)),
+        promises=replace(promises, workload=np.argsort(turn)[promises.workload]),
+    )
 
 
 # --- tiny random worlds -----------------------------------------------------------------------------------

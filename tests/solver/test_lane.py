@@ -105,6 +105,15 @@ def test_victims_are_unallocated_work_then_beyond_its_share_then_within(there, g
     assert started == ([3] if goes else [])
 
 
+@pytest.mark.parametrize("turn", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_work_beyond_its_share_goes_only_where_unallocated_work_is_not_enough(turn):
+    kinds = [("beyond", "beyond", "unallocated")[i] for i in turn]
+    work = [running(1, [0], **VICTIMS[kind]) for kind in kinds]
+    board, started = laned([node(3)], [*work, debug("over", 2)], 8)
+    assert started == [3]
+    assert sorted(kinds[r] for r in board.victims) == ["beyond", "unallocated"]
+
+
 def test_free_places_come_before_victims():
     board, started = laned([node(8), node(2)], [running(8, [0], **VICTIMS["unallocated"]), debug("a", 2)], 8)
     assert (started, board.victims, board.starts) == ([1], {}, {1: [(1, 1)]})
@@ -114,7 +123,7 @@ def test_a_victim_whose_restart_costs_more_than_the_start_is_worth_stays():
     work = [running(1, range(8), **VICTIMS["within"]), debug("over", 1)]
     nodes = [node(1)] * 8
     # worth: 1 GPU at price 1 for 8 hours; restart: 8 GPUs for so many seconds
-    assert laned(nodes, work, 8, restart_cost_s=3599)[1] == [1]
+    assert laned(nodes, work, 8, restart_cost_s=3590)[1] == [1]
     assert laned(nodes, work, 8, restart_cost_s=3601)[1] == []
 
 

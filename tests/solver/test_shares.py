@@ -24,6 +24,7 @@ from solver.shares import (
 )
 from solver.state import MICRO, State, Status
 from tests.solver.factories import HOUR_S, node, pending, promise, running, state, stopping
+from tests.solver.oracles import permuted
 
 GPU_H = HOUR_S * MICRO
 """Micro budget units of one GPU-hour of charge 1."""
@@ -307,16 +308,6 @@ def worlds(draw) -> State:
         order=draw(st.sampled_from(["budget", "fair_tree", "leaf"])),
         charges={"b200": 2},
     )
-
-
-def permuted(world: State, turn: list[int]) -> State:
-    """Return the same world with its workloads in another order: new workload i is old `turn[i]`."""
-    w, p = world.workloads, world.workloads.placement
-    parts = [
-        list(zip(*(x[p.part(j)].tolist() for x in (p.node, p.gpus, p.replicas)), strict=True)) for j in turn
-    ]
-    arrays = {k: v[turn] for k, v in vars(w).items() if isinstance(v, np.ndarray)}
-    return replace(world, workloads=replace(w, **arrays, placement=type(p).of(parts)))
 
 
 @settings(max_examples=40)

@@ -1,0 +1,483 @@
+"""Every decision has a reason that names what stands in the way, in whole and correct sentences."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from benchmarks.random_snapshots import random_case
+from benchmarks.text import HOUR, iso
+from planner.model.plan import Plan, Reason
+from tests.planner.worlds import NOW_S, World, by_id, world
+
+IN_AN_HOUR = iso(NOW_S + HOUR)
+
+
+def reason(w: World, workload: str, backend: str = "greedy") -> Reason:
+    """Why this is decided for a workload."""
+    return by_id(w.plan(backend))[workload].reason
+
+
+def reservation(workload: str, at_s: int, *nodes: str, gpus: int = 8) -> dict[str, Any]:
+    """Write a promise of the previous plan."""
+    placement = [{"node": n, "gpus": gpus} for n in nodes]
+    return {"workload": workload, "start_at": iso(at_s), "placement": placement}
+
+
+def alone(**asks: Any) -> World:
+    """Write a world of three nodes in two leaves, where only one workload is."""
+    nodes = [
+        {"names": "n[1-2]", "location": ["l1"], "gpu_type": "h100", "cpus": 64, "memory": "512G"},
+        {"name": "n3", "location": ["l2"], "gpu_type": "b200", "cpus": 128, "memory": "1T", "gpus": 16},
+    ]
+    family = [{"name": "a", "limit": 40, "children": [{"name": "x", "limit": 36}, {"name": "y"}]}]
+    return world(family, nodes, [{"allocation": "a/x", **asks}], levels=["leaf"])
+
+
+def contested(r: dict[str, Any] | None = None, **asks: Any) -> World:
+    """Write a world of one node that `r` of b holds and `j` of a would like to have."""
+    ratios, site = asks.pop("ratios", {"a": 0.1, "b": 1.9}), asks.pop("site", None)
+    running = {"id": "r", "allocation": "b", "on": "n1", **(r or {})}
+    return world(nodes="n1", workloads=[running, {"id": "j", **asks}], ratios=ratios, site=site)
+
+
+def promised(**asks: Any) -> World:
+    """Write a world where `big` is promised both nodes in an hour, when `safe` ends, and `j` waits too."""
+    return world(
+        nodes="n[1-2]",
+        workloads=[
+            {"id": "safe", "on": "n2", "ran": "1h", "min_runtime": "2h", "allocation": "b"},
+            {"id": "big", "replicas": 2, "min_runtime": "4h"},
+            {"id": "j", "allocation": "b", "min_runtime": "4h", **asks},
+        ],
+        reservations=[reservation("big", NOW_S + HOUR, "n1", "n2")],
+    )
+
+
+# --- what runs
+
+
+def test_protection_says_until_when():
+    found = reason(contested(r={"ran": "30m"}), "r")
+    assert (found.code, found.text) == ("Protected", "inside its min runtime until 2026-10-09T12:30:00Z")
+
+
+def test_what_goes_on_past_its_protection_says_who_pays():
+    found = reason(contested(ratios={"a": 1.9, "b": 0.1}), "r")
+    assert found.code == "KeepInterruptible"
+    assert "charged to b" in found.text
+
+
+def test_unallocated_work_that_stays_says_that_nobody_needs_its_gpus():
+    w = world(workloads=[{"id": "u", "on": "n1", "min_runtime": "0s"}])
+    assert reason(w, "u").code == "KeepUnallocated"
+
+
+def test_what_is_stopping_says_so():
+    assert reason(contested(r={"state": "stopping"}), "r").code == "Stopping"
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        ({}, ["b (1.90 of its share)", "past its min runtime", "with its progress"]),
+        ({"resumable": False}, ["b (1.90 of its share)", "not resumable and starts over"]),
+        ({"min_runtime": "0s"}, ["it is unallocated;"]),
+    ],
+)
+def test_a_victim_says_for_whom_and_how_both_stand(run: dict[str, Any], words: list[str]):
+    found = reason(contested(r=run), "r")
+    assert found.code == "MadeRoom"
+    for word in ["makes room for j of a (0.10 of its share)", *words]:
+        assert word in found.text
+
+
+def test_a_victim_of_no_allocation_of_the_site_is_not_taken_for_another_ones():
+    found = reason(contested(r={"allocation": "closed"}), "r")
+    assert found.code == "MadeRoom"
+    assert "closed (no allocation of this site)" in found.text
+
+
+def test_a_draining_node_is_named():
+    w = world(nodes=[{"name": "bad", "state": "draining"}], workloads=[{"id": "r", "on": "bad"}])
+    found = reason(w, "r")
+    assert found.code == "NodeDraining"
+    assert found.text.startswith("bad is draining")
+
+
+def test_a_failed_node_is_named_and_the_promise_with_it():
+    nodes = [{"name": "bad", "state": "down"}, {"names": "n[1-2]"}]
+    w = world(nodes=nodes, workloads=[{"id": "r", "on": ["bad", "n1"]}])
+    found = reason(w, "r")
+    (promise,) = w.plan().reservations
+    assert found.code == "NodeDown"
+    assert found.text.startswith("bad is down")
+    assert f"promised a start at {iso(promise.start_s)}" in found.text
+
+
+def test_several_failed_nodes_are_named_in_the_plural():
+    nodes = [{"names": "bad[1-2]", "state": "down"}]
+    w = world(nodes=nodes, workloads=[{"id": "r", "on": "bad[1-2]"}])
+    assert reason(w, "r").text.startswith("bad1, bad2 are down")
+
+
+# --- what starts
+
+
+def test_a_start_says_where_how_long_and_who_made_room():
+    found = reason(contested(), "j")
+    assert found.code == "Start"
+    for word in ("starts on n1", "protected for 1h", "r made room", "a has had 0.10 of its share"):
+        assert word in found.text
+
+
+def test_a_start_on_several_nodes_counts_and_folds_them():
+    assert (
+        "starts on 3 nodes, n[1-3],"
+        in reason(world(nodes="n[1-3]", workloads=[{"id": "j", "replicas": 3}]), "j").text
+    )
+
+
+def test_a_long_list_of_victims_is_counted():
+    many = {"id": "r{i}", "on": "n1", "copies": 8, "gpus": 1, "allocation": "b"}
+    w = world(nodes="n1", workloads=[many, {"id": "j"}], ratios={"a": 0.1, "b": 1.9})
+    assert "r0, r1, r2 and 5 more made room" in reason(w, "j").text
+
+
+def test_an_unallocated_start_says_that_it_is_free():
+    found = reason(world(workloads=[{"id": "u", "min_runtime": "0s"}]), "u")
+    assert found.code == "StartUnallocated"
+    assert "first to make room" in found.text
+
+
+def test_a_start_in_the_debug_lane_says_so():
+    holds = {"id": "r{i}", "allocation": "b", "on": "n[1-4]", "copies": 4, "min_runtime": "0s"}
+    debug = {"id": "d", "min_runtime": "15m", "gpus": 1}
+    found = reason(world(workloads=[holds, debug], ratios={"a": 3.0}), "d")
+    assert found.code == "StartInDebugLane"
+
+
+def test_a_start_that_was_promised_says_so():
+    w = promised()
+    w.snapshot_data["time"] = iso(NOW_S + HOUR)
+    assert reason(w, "big").code == "StartAsPromised"
+
+
+# --- what can never run
+
+
+LEAF = {"required": "leaf"}
+IMPOSSIBLE: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("UnknownAllocation", {"allocation": "nobody/knows"}, ["'nobody/knows'"]),
+    ("UnknownLevel", {"topology": {"required": "moon"}}, ["'moon'", "leaf, node"]),
+    ("NoSuchPool", {"gpu_types": ["mi300"]}, ["mi300", "b200, h100"]),
+    ("NoSuchPool", {"clusters": ["mars"]}, ["cluster mars", "clusters here: k"]),
+    ("BrokenSegments", {"replicas": 5, "topology": LEAF | {"segment": 2}}, ["5 replicas", "segments of 2"]),
+    ("OverLimit", {"replicas": 5}, ["40 GPUs", "limit of a/x is 36"]),
+    ("OverLimit", {"replicas": 6, "allocation": "a/y"}, ["48 GPUs", "limit of a is 40"]),
+    ("ReplicaTooLarge", {"gpus": 17}, ["17 GPUs", "16 GPUs, 128 CPUs, 1024 GiB"]),
+    ("ReplicaTooLarge", {"gpus": 9, "gpu_types": ["h100"]}, ["9 GPUs", "most on one node: 8 GPUs"]),
+    ("ReplicaTooLarge", {"gpus": 1, "cpus_per_replica": 200}, ["1 GPU, 200 CPUs", "128 CPUs"]),
+    ("ReplicaTooLarge", {"memory_per_replica": "2T"}, ["2048 GiB of memory", "1024 GiB of memory"]),
+    ("ReplicaTooLarge", {"replicas": 3, "topology": {"required": "node"}}, ["3 replicas of 8 GPUs"]),
+    ("TooLarge", {"replicas": 3, "gpus": 12}, ["no cluster", "3 x 12 GPUs", "1 of 3 replicas"]),
+    ("TooLarge", {"replicas": 3, "topology": LEAF}, ["no leaf", "3 x 8 GPUs", "2 of 3 replicas"]),
+    (
+        "TooLarge",
+        {"replicas": 9, "gpus": 4, "topology": LEAF | {"segment": 3}, "gpu_types": ["b200"]},
+        ["9 x 4 GPUs", "segments of 3 to a leaf"],
+    ),
+    (
+        "TooLarge",
+        {"replicas": 9, "gpus": 0, "cpus_per_replica": 60, "gpu_types": ["h100"]},
+        ["9 x 60 CPUs", "2 of 9 replicas"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "asks", "words"), IMPOSSIBLE)
+def test_what_can_never_run_names_the_value_at_fault(code: str, asks: dict[str, Any], words: list[str]):
+    d = by_id(alone(id="j", **asks).plan())["j"]
+    assert (d.action, d.reason.code) == ("reject", code)
+    for word in words:
+        assert word in d.reason.text
+
+
+# --- what waits
+
+
+def test_who_ranks_before_is_named_with_its_ratio_and_its_gpus():
+    found = reason(contested(ratios={"a": 1.9, "b": 0.5}), "j")
+    assert found.code == "RanksBehind"
+    for word in ("a (1.90 of its share)", "number 2 of 2", "after b (0.50; 8 GPUs)", "It needs 8 GPUs"):
+        assert word in found.text
+
+
+def test_work_of_its_own_allocation_that_goes_first_is_counted():
+    w = world(nodes="n1", workloads=[{"id": "old", "waited": "2h"}, {"id": "young", "waited": "1h"}])
+    found = reason(w, "young")
+    assert found.code == "RanksBehind"
+    assert "after 8 GPUs of its own" in found.text
+
+
+def test_the_brake_is_named_where_only_it_stands_in_the_way():
+    brake = {"preemption": {"max_gpus_per_round": 4}}
+    found = reason(contested(site=brake, r={"min_runtime": "0s"}), "j")
+    assert "number 1 of 1" in found.text
+    assert "8 with work that ranks behind it, of which a round preempts 4 at most" in found.text
+
+
+def test_what_was_given_out_ahead_of_the_order_is_counted():
+    w = world(
+        nodes="n1",
+        workloads=[
+            {"id": "debug", "gpus": 2, "min_runtime": "15m", "allocation": "b"},
+            {"id": "j", "topology": {"required": "node"}},
+        ],
+        ratios={"a": 0.1, "b": 1.9},
+    )
+    found = reason(w, "j")
+    assert "2 given out ahead of the order" in found.text
+    assert "6 GPUs that it may use are free" in found.text
+
+
+def test_protected_work_is_named_by_its_place_and_its_end():
+    found = reason(contested(r={"ran": "1h", "min_runtime": "3h"}), "j")
+    assert found.code == "Protected"
+    for word in (
+        "needs 8 GPUs",
+        "k comes closest",
+        "0 of 1 replica",
+        "8 GPUs protected until 2026-10-09T14:00:00Z",
+    ):
+        assert word in found.text
+    assert "ends by 2026-10-09T14:00:00Z" in found.text
+
+
+def test_the_closest_of_several_domains_is_named():
+    nodes = [{"names": "a[1-2]", "location": ["l1"]}, {"names": "b[1-2]", "location": ["l2"]}]
+    long = {"min_runtime": "8h", "ran": "1h", "allocation": "b"}
+    w = world(
+        nodes=nodes,
+        levels=["leaf"],
+        workloads=[
+            {"id": "x", "on": "a[1-2]", **long},
+            {"id": "y", "on": "b1", **long},
+            {"id": "j", "replicas": 2, "topology": {"required": "leaf"}},
+        ],
+    )
+    text = reason(w, "j").text
+    assert "leaf l2 comes closest, with room for 1 of 2 replicas beside 8 GPUs protected" in text
+
+
+def test_work_that_is_still_leaving_is_not_called_protected():
+    found = reason(contested(r={"state": "stopping"}), "j")
+    assert "still leaving" in found.text
+
+
+def test_a_limit_is_named_with_its_owner_and_what_is_held():
+    family = [{"name": "l", "limit": 16, "children": [{"name": "x"}, {"name": "y"}]}]
+    w = world(
+        family,
+        workloads=[
+            {"id": "r", "on": "n1", "allocation": "l/x", "min_runtime": "8h"},
+            {"id": "j", "replicas": 2, "allocation": "l/y"},
+        ],
+    )
+    found = reason(w, "j")
+    assert found.code == "AtLimit"
+    assert found.text.startswith("l holds 8 GPUs and its limit is 16: 2 x 8 GPUs more would pass it")
+
+
+def test_a_limit_lowered_below_what_is_held_says_that_nothing_starts():
+    family = [{"name": "a", "limit": 4}, {"name": "b"}]
+    w = world(family, workloads=[{"id": "r", "on": "n1", "min_runtime": "8h"}, {"id": "j", "gpus": 1}])
+    found = reason(w, "j")
+    assert found.code == "AtLimit"
+    assert found.text.startswith("a holds 8 GPUs and its limit is 4: beyond it nothing starts")
+
+
+def test_free_gpus_in_too_small_pieces_are_fragmentation():
+    rivals = {"id": "r{i}", "on": "n[1-2]", "copies": 2, "gpus": 4, "allocation": "b"}
+    w = world(nodes="n[1-2]", workloads=[rivals, {"id": "j"}], ratios={"a": 1.9, "b": 0.1})
+    found = reason(w, "j")
+    assert found.code == "Fragmented"
+    for word in (
+        "8 GPUs that it may use are free",
+        "2 nodes have too little for one replica",
+        "the most on one node: 4 GPUs",
+    ):
+        assert word in found.text
+
+
+def test_what_would_fit_without_its_topology_or_in_part_is_said():
+    nodes = [{"names": "a[1-2]", "location": ["l1"]}, {"names": "b[1-2]", "location": ["l2"]}]
+    rivals = {"id": "r{i}", "on": ["a1", "b1"], "copies": 2, "allocation": "b", "min_runtime": "8h"}
+    wish = {"id": "j", "replicas": 2, "topology": {"required": "leaf"}}
+    text = reason(world(nodes=nodes, levels=["leaf"], workloads=[rivals, wish]), "j").text
+    assert "It would fit now if it did not need a single leaf" in text
+    text = reason(
+        world(nodes=nodes, levels=["leaf"], workloads=[rivals, {"id": "j", "replicas": 3}]), "j"
+    ).text
+    assert "2 replicas would fit now" in text
+
+
+def test_unhealthy_nodes_are_blamed_where_only_they_are_missing():
+    nodes = [{"name": "n1"}, {"name": "n2", "state": "down"}]
+    found = reason(world(nodes=nodes, workloads=[{"id": "j", "replicas": 2}]), "j")
+    assert found.code == "TooFewHealthyNodes"
+    assert "1 of 2 replicas" in found.text
+
+
+def test_segments_in_several_domains_are_not_blamed_on_unhealthy_nodes():
+    nodes = [{"names": "a[1-2]", "location": ["l1"]}, {"names": "b[1-2]", "location": ["l2"]}]
+    rival = {"id": "r", "on": "a1", "allocation": "b", "min_runtime": "8h"}
+    wish = {"id": "j", "replicas": 4, "topology": {"required": "leaf", "segment": 2}}
+    assert reason(world(nodes=nodes, levels=["leaf"], workloads=[rival, wish]), "j").code == "Protected"
+
+
+def test_unallocated_work_without_room_is_told_what_a_min_runtime_would_do():
+    found = reason(contested(min_runtime="0s"), "j")
+    assert found.code == "NoFreeGpus"
+    assert "no GPU that it may use is free. A min runtime would give it a claim" in found.text
+
+
+def test_who_has_no_share_is_not_told_to_ask_for_a_min_runtime():
+    w = world(
+        {"a": 0, "b": 1}, "n1", [{"id": "r", "on": "n1", "allocation": "b"}, {"id": "j", "min_runtime": "0s"}]
+    )
+    assert "min runtime" not in reason(w, "j").text
+
+
+def test_a_replica_without_gpus_speaks_of_what_it_asks_for():
+    nodes = [{"name": "n1", "cpus": 64}]
+    rival = {"id": "r", "on": "n1", "cpus_per_replica": 60, "allocation": "b"}
+    w = world(
+        nodes=nodes, workloads=[rival, {"id": "j", "gpus": 0, "cpus_per_replica": 16, "min_runtime": "0s"}]
+    )
+    found = reason(w, "j")
+    assert "it asks for 16 CPUs, and there is room for 0 of 1 replica" in found.text
+
+
+# --- promises
+
+
+def test_a_promise_says_when_and_where():
+    found = reason(promised(), "big")
+    assert (found.code, found.text) == ("Promised", f"is promised a start at {IN_AN_HOUR} on 2 nodes, n[1-2]")
+
+
+def test_what_fits_only_on_promised_nodes_is_told_for_how_long_it_would():
+    found = reason(promised(), "j")
+    assert found.code == "Held"
+    for word in ("would fit on n1", f"promised to others from {IN_AN_HOUR}", "its min runtime of 4h"):
+        assert word in found.text
+    assert "With a min runtime of at most 1h it could start now" in found.text
+    assert by_id(promised(min_runtime="1h").plan())["j"].action == "start"
+
+
+def moved(until: str) -> World:
+    """Write a world where `j` was promised a node for in an hour that is down now, and `r` has the other."""
+    running = {"id": "r", "on": "n1", "ran": "1h", "min_runtime": until, "allocation": "b"}
+    return world(
+        nodes=[{"name": "n1"}, {"name": "n2", "state": "down"}],
+        workloads=[running, {"id": "j"}],
+        reservations=[reservation("j", NOW_S + HOUR, "n2")],
+    )
+
+
+def test_a_promise_that_moves_to_a_later_time_says_so_and_why():
+    d = by_id(moved("4h").plan())["j"]
+    assert (d.reason.code, d.expected_start_s) == ("PromiseMoved", NOW_S + 3 * HOUR)
+    why = "because a node it was promised has left service"
+    assert f"later than it was promised ({IN_AN_HOUR}), {why}" in d.reason.text
+
+
+def test_a_promise_that_moves_to_another_place_in_time_is_not_called_later():
+    d = by_id(moved("90m").plan())["j"]
+    assert (d.reason.code, d.expected_start_s) == ("PromiseMoved", NOW_S + HOUR // 2)
+    assert f"no longer where it was promised ({IN_AN_HOUR}), because" in d.reason.text
+    assert "later" not in d.reason.text
+
+
+def test_a_promise_that_falls_says_later_and_what_stands_in_the_way():
+    w = world(
+        nodes=[{"name": "n1", "state": "down"}],
+        workloads=[{"id": "j"}],
+        reservations=[reservation("j", NOW_S + HOUR, "n1")],
+    )
+    found = reason(w, "j")
+    assert found.code == "TooFewHealthyNodes"
+    assert found.text.startswith(
+        "later than it was promised, because a node it was promised has left service; "
+    )
+
+
+# --- sentences
+
+
+@pytest.fixture(scope="module")
+def plans() -> list[Plan]:
+    """Plans of a hundred random worlds."""
+    return [World(*random_case(seed)).plan("greedy") for seed in range(100)]
+
+
+LEAKS = re.compile(
+    r"None|\bnan\b|\binf\b|np\.|int64|float64|  |\[\]|\{\}|\(\)|<|\bTrue\b|\bFalse\b|, ,|\.\.|: \.|: ;"
+)
+NUMBER = re.compile(
+    r"(?<![\d.])1 (GPU|node|replica|CPU|segment)s\b|(?<!\d)(?!1 )\d+ (GPU|node|replica|CPU)\b"
+)
+
+
+def test_every_sentence_is_whole_and_free_of_what_programs_say(plans: list[Plan]):
+    sentences = {d.reason.text for plan in plans for d in plan.decisions}
+    assert len(sentences) > 500
+    for text in sentences:
+        assert text == text.strip()
+        assert len(text) > 10
+        assert not LEAKS.search(text), text
+
+
+def test_one_of_a_thing_is_singular_and_all_else_is_plural(plans: list[Plan]):
+    sentences = {d.reason.text for plan in plans for d in plan.decisions}
+    assert {text for text in sentences if NUMBER.search(text)} == set()
+    assert any(" 1 GPU" in text for text in sentences)
+    assert any("1 node has" in text for text in sentences)
+
+
+def test_codes_are_stable_names(plans: list[Plan]):
+    codes = {d.reason.code for plan in plans for d in plan.decisions}
+    assert all(re.fullmatch(r"([A-Z][a-z]+)+", code) for code in codes)
+    assert len(codes) > 20
+
+
+def test_victims_name_their_gainers_and_gainers_their_victims(plans: list[Plan]):
+    seen = 0
+    for plan in plans:
+        made_room: dict[str, list[str]] = {}
+        for d in plan.decisions:
+            for gainer in d.victims_for:
+                made_room.setdefault(gainer, []).append(d.workload)
+            assert all(g in d.reason.text for g in d.victims_for[:3])
+        for d in plan.decisions:
+            victims = made_room.get(d.workload, [])
+            if d.action == "start" and victims:
+                seen += 1
+                assert f"{', '.join(victims[:3])}" in d.reason.text
+                assert "made room" in d.reason.text
+    assert seen > 20
+
+
+def test_a_promise_in_a_sentence_is_the_one_in_the_plan(plans: list[Plan]):
+    seen = 0
+    for plan in plans:
+        promised = {r.workload: r.start_s for r in plan.reservations}
+        for d in plan.decisions:
+            said = re.search(r"promised a start at (\S+?)(,| |;|$)", d.reason.text)
+            if said:
+                seen += 1
+                assert iso(promised[d.workload]) == said[1]
+    assert seen > 10
