@@ -15,6 +15,8 @@ import numpy as np
 from solver.board import Board
 from solver.state import Bools, Ints, Level, State
 
+NODE, NONE = int(Level.NODE), int(Level.NONE)  # an enum's attributes are slow to look up
+
 RUNTIME_BUCKETS_S = (900, 3600, 7200, 14400)
 """Classes do not mix starts whose protection lasts very differently: they end in different company."""
 
@@ -118,10 +120,10 @@ def shapes(state: State, js: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
     w = state.workloads
     replicas, required = w.replicas[js], w.required[js]
     segment = np.where(w.segment[js] > 0, w.segment[js], replicas)
-    fused = np.where(required == Level.NODE, segment, 1)
+    fused = np.where(required == NODE, segment, 1)
     pieces = replicas // fused
-    required = np.where(required == Level.NODE, int(Level.NONE), required)
-    segment = np.where((required == Level.NONE) | (fused > 1), pieces, segment)
+    required = np.where(required == NODE, NONE, required)
+    segment = np.where((required == NONE) | (fused > 1), pieces, segment)
     return (
         w.gpus_per_replica[js] * fused,
         pieces,
@@ -130,6 +132,29 @@ def shapes(state: State, js: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
         segment,
         required,
     )
+
+
+@dataclass(frozen=True)
+class Gang:
+    """One gang as pieces: what `shapes` says of it, as plain integers for the searches of one gang."""
+
+    size: int
+    pieces: int
+    segment: int
+    required: int
+    fused: int
+
+
+def gang_of(state: State, j: int) -> Gang:
+    """Return gang `j` as pieces; a piece is `fused` replicas."""
+    w = state.workloads
+    replicas, required = int(w.replicas[j]), int(w.required[j])
+    segment = int(w.segment[j]) or replicas
+    fused = segment if required == NODE else 1
+    required = NONE if required == NODE else required
+    pieces = replicas // fused
+    segment = pieces if required == NONE or fused > 1 else segment
+    return Gang(int(w.gpus_per_replica[j]) * fused, pieces, segment, required, fused)
 
 
 def classes_of(board: Board, js: Ints) -> Classes:

@@ -8,7 +8,7 @@ import numpy as np
 
 from solver.ahead import claims_of, place_slots, protected_claims
 from solver.board import Board
-from solver.buddy import shapes
+from solver.buddy import gang_of
 from solver.placing import group_key
 from solver.shares import losses_gpu_s
 from solver.state import FOREVER_S, Ints, Status
@@ -54,8 +54,8 @@ class Evidence:
 def evidence(board: Board, j: int) -> Evidence:
     """Return the facts about waiting gang `j` as the plan leaves the board."""
     state, w = board.state, board.state.workloads
-    _, pieces, _, _, segment, required = (int(x[0]) for x in shapes(state, np.array([j])))
-    fused = int(w.replicas[j]) // pieces
+    gang = gang_of(state, j)
+    pieces, segment, required, fused = gang.pieces, gang.segment, gang.required, gang.fused
     free = np.where(board.eligible(j), board.free_gpus, 0)
     slots = board.free_slots(j)
     nobody = np.zeros(w.count, dtype=bool)

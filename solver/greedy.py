@@ -20,15 +20,18 @@ def greedy(board: Board, js: Ints) -> Board:
 
 def serve(board: Board, js: Ints) -> None:
     """Give pending work `js` of one tier (int64, in order) its turn on this board."""
-    order, w = board.order, board.state.workloads
+    order, gpus = board.order, board.state.workloads.gpus
     hopeless: set[tuple[int, ...]] = set()
+    cost = eviction_cost(board, int(js[0])) if len(js) else np.zeros(0)  # the same for all of one tier
     for j in js.tolist():
         if board.standing[j]:
             continue
         kind = (*kind_of(board, j), int(order.band[j]))
-        if kind in hopeless or board.limit_room(j) < w.gpus[j]:
+        if kind in hopeless or board.limit_room(j) < gpus[j]:
             continue
-        if not try_start(board, j, victims_for(board, j), eviction_cost(board, j), worth(board, j)):
+        if not start_free(board, j) and not start_by_eviction(
+            board, j, victims_for(board, j), cost, worth(board, j)
+        ):
             hopeless.add(kind)  # room only shrinks as the order goes on
 
 
@@ -70,12 +73,18 @@ LATER_TIER = 0.001
 """Among victims of later tiers the one worth least goes; it does not decide whether one goes."""
 
 
-def try_start(board: Board, j: int, may: Bools, cost: Floats, most: float) -> bool:
-    """Start `j` on free nodes, or by evicting some of `may` for less than `most` GPU-hours; tell whether."""
+def start_free(board: Board, j: int) -> bool:
+    """Start `j` on free nodes, if its limits allow; tell whether."""
+    if board.limit_room(j) < board.state.workloads.gpus[j]:
+        return False
     parts = find_free(board, j)
     if parts is not None:
         board.start(j, parts)
-        return True
+    return parts is not None
+
+
+def start_by_eviction(board: Board, j: int, may: Bools, cost: Floats, most: float) -> bool:
+    """Start `j` by evicting some of `may` for less than `most` GPU-hours; tell whether."""
     w = board.state.workloads
     if not may.any() or board.brake_room() <= 0:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solver.board import Board
-from solver.greedy import try_start, worth
+from solver.greedy import start_by_eviction, start_free, worth
 from solver.shares import UNALLOCATED, WITHIN
 from solver.state import Floats, Ints, Status
 
@@ -52,7 +52,9 @@ def _start(board: Board, j: int) -> bool:
     most = max(worth(board, j), at_share)
     restart = w.gpus * (board.state.policy.restart_cost_s / 3600)
     cost: Floats = (restart * (1 + LATER_FIRST * (UNALLOCATED - order.tier))).astype(np.float64)
+    if start_free(board, j):
+        return True
     for tier in range(UNALLOCATED, WITHIN - 1, -1):
-        if try_start(board, j, may & (order.tier >= tier) & (cost < most), cost, most):
+        if start_by_eviction(board, j, may & (order.tier >= tier) & (cost < most), cost, most):
             return True
     return False

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from solver.board import Board, Move, Parts
-from solver.buddy import shapes
-from solver.state import Bools, Floats, Ints, Level
+from solver.buddy import NODE, NONE, gang_of
+from solver.state import Bools, Floats, Ints
 
 GROUPS_TRIED = 8
 """Domains in which making room is priced out in full, cheapest estimate first."""
@@ -29,27 +29,25 @@ def choose(board: Board, j: int, slots: Ints) -> Parts | None:
     The tightest domain that holds the gang; in it, whole domains before pieces of several, and the nodes
     that are left with the least.
     """
-    state, w = board.state, board.state.workloads
-    size, pieces, _, _, segment, required = (int(x[0]) for x in shapes(state, np.array([j])))
-    fused = int(w.replicas[j]) // pieces
-    slots = slots // fused
-    preferred, key = int(w.preferred[j]), group_key(board, required)
-    if preferred != Level.NONE and segment == pieces:  # a preferred domain, inside the required one
+    gang = gang_of(board.state, j)
+    slots = slots if gang.fused == 1 else slots // gang.fused
+    preferred, key = int(board.state.workloads.preferred[j]), group_key(board, gang.required)
+    found = None
+    if preferred != NONE and gang.segment == gang.pieces:  # a preferred domain, inside the required one
         inside = group_key(board, preferred)
-        wish = _in_one(board, slots, inside if required < 0 else _shared(inside, key), pieces, size)
-        if wish is not None:
-            return [(n, k * fused) for n, k in wish]
-    if segment < pieces:
-        found = _in_segments(board, slots, key, pieces, segment, size)
-    else:
-        found = _in_one(board, slots, key, pieces, size)
-    return None if found is None else [(n, k * fused) for n, k in found]
+        both = inside if gang.required < 0 else _shared(inside, key)
+        found = _in_one(board, slots, both, gang.pieces, gang.size)
+    if found is None and gang.segment < gang.pieces:
+        found = _in_segments(board, slots, key, gang.pieces, gang.segment, gang.size)
+    elif found is None:
+        found = _in_one(board, slots, key, gang.pieces, gang.size)
+    return None if found is None else [(n, k * gang.fused) for n, k in found]
 
 
 def group_key(board: Board, level: int) -> Ints:
     """Return the group of each node at a level and in one pool, int64[N]; -1 where it has no such level."""
     n = board.state.nodes
-    if level == Level.NODE:
+    if level == NODE:
         return np.arange(n.count)
     if level < 0:
         return n.pool
@@ -172,20 +170,17 @@ def find_by_eviction(board: Board, j: int, may: Bools, cost: Floats) -> Move | N
 
 def _groups_worth_trying(board: Board, j: int, most: Ints) -> list[Ints]:
     """Return node sets in each of which the gang would fit, those with the most free slots first."""
-    state, w = board.state, board.state.workloads
-    _, pieces, _, _, segment, required = (int(x[0]) for x in shapes(state, np.array([j])))
-    fused = int(w.replicas[j]) // pieces
-    key = group_key(board, required)
-    free = board.free_slots(j) // fused
-    slots = most // fused
-    if segment < pieces:  # whole segments: the pool is the group, `choose` has the last word
-        capacity = _capacity(slots, key) // segment * segment
+    gang = gang_of(board.state, j)
+    key = group_key(board, gang.required)
+    free, slots = board.free_slots(j) // gang.fused, most // gang.fused
+    if gang.segment < gang.pieces:  # whole segments: the pool is the group, `choose` has the last word
+        capacity = _capacity(slots, key) // gang.segment * gang.segment
         keep = key >= 0
         keep[keep] = capacity[key[keep]] > 0
-        key = np.where(keep, state.nodes.pool, -1)
+        key = np.where(keep, board.state.nodes.pool, -1)
     capacity = _capacity(slots, key)
     ready = _capacity(free, key)
-    enough = np.flatnonzero(capacity >= pieces)
+    enough = np.flatnonzero(capacity >= gang.pieces)
     enough = enough[np.lexsort((enough, -ready[enough]))][:GROUPS_TRIED]
     return [np.flatnonzero((key == g) & (slots > 0)) for g in enough.tolist()]
 
@@ -198,7 +193,7 @@ class _Search:
         self.board, self.j, self.occupants, self.cost = board, j, occupants, cost
         self.each = (int(w.gpus_per_replica[j]), int(w.cpus_milli[j]), int(w.memory_bytes[j]))
         self.chosen: list[int] = []
-        self.fused = int(w.replicas[j]) // int(shapes(board.state, np.array([j]))[1][0])
+        self.fused = gang_of(board.state, j).fused
 
     def run(self, nodes: Ints, most: Ints, least: Floats) -> Move | None:
         """Return a move in this group, with no victim that the start does not need.

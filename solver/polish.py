@@ -7,8 +7,7 @@ import heapq
 import numpy as np
 
 from solver.board import Board
-from solver.greedy import kind_of
-from solver.placing import find_free
+from solver.greedy import kind_of, start_free
 from solver.shares import BEYOND, UNALLOCATED, WITHIN
 from solver.state import Ints, Status
 
@@ -76,7 +75,7 @@ def spare_victims(board: Board, upto: int = UNALLOCATED) -> Board:
         if not trial.place_is_free(r):
             continue
         trial.restore(r)
-        if all(_start_free(trial, j) for j in gainers):
+        if all(start_free(trial, j) for j in gainers):
             board = trial
             give_back(board)
     return board
@@ -91,16 +90,6 @@ def _room_elsewhere(board: Board, r: int, gainers: list[int]) -> bool:
     return spare_gpus >= min(taken, int(board.state.workloads.gpus[r]))
 
 
-def _start_free(board: Board, j: int) -> bool:
-    if board.limit_room(j) < board.state.workloads.gpus[j]:
-        return False
-    parts = find_free(board, j)
-    if parts is None:
-        return False
-    board.start(j, parts)
-    return True
-
-
 def fill(board: Board, js: Ints) -> None:
     """Start, in the order given, whatever fits without a victim."""
     hopeless: set[tuple[int, ...]] = set()
@@ -110,7 +99,7 @@ def fill(board: Board, js: Ints) -> None:
         kind = (*kind_of(board, j), *np.flatnonzero(limited[leaf[j]]).tolist())
         if board.standing[j] or kind in hopeless:
             continue
-        if not _start_free(board, j):
+        if not start_free(board, j):
             hopeless.add(kind)
 
 
@@ -132,7 +121,7 @@ def fill_unallocated(board: Board, js: Ints) -> None:
         queues[leaf].pop()
         kind = (*kind_of(board, j), leaf if board.limit_room(j) < w.gpus[j] else -1)
         if kind not in hopeless and not board.standing[j]:
-            if _start_free(board, j):
+            if start_free(board, j):
                 gpus += int(w.gpus[j])
             else:
                 hopeless.add(kind)

@@ -1,10 +1,8 @@
-"""Worlds from the benchmarks' generators, in the solver's arrays, and how the rungs answer them."""
+"""Worlds from the benchmarks' generators, in the solver's arrays."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 
 from benchmarks.instances import instance
@@ -44,16 +42,3 @@ def back_end(name: str, seen: list | None = None):
         return backends.solve(model, name, 20.0, min(gap, GAP), start, isolated=False)
 
     return solve
-
-
-@contextmanager
-def in_process(monkeypatch) -> Iterator[None]:
-    """Let `decide` solve in this process: a fork for each tiny model would be most of the time."""
-    solve = backends.solve
-
-    def here(model, name, time_limit_s, gap, start=None):
-        return solve(model, name, time_limit_s, gap, start, isolated=False)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(backends, "solve", here)
-        yield

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.overstatement import FAMILIES, measure
 from solver import backends
 from solver.board import Board
 from solver.formulation import counts_of, evicted_of, first_of_each_class, formulate
@@ -130,6 +131,20 @@ def test_what_finds_no_seat_in_its_domain_takes_one_in_another_of_its_gang():
     pieces[0, small], pieces[0, 1 - small] = 2, 1
     seated = seat(problem, np.array([1]), pieces, np.zeros(0, dtype=np.int64))
     assert seated.board.starts == {0: [(0, 2), (1, 1)]}
+
+
+def test_off_the_chain_the_rows_overstate_less_than_one_percent_of_what_fits_in_the_mean():
+    usual = next(family for family in FAMILIES if "mostly" in family.name)
+    found = [measure(usual, seed) for seed in range(40)]
+    assert all(m.proven and m.overstatement > -1e-6 for m in found)
+    assert np.mean([m.overstatement for m in found]) < 0.01
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=[family.name for family in FAMILIES])
+def test_what_is_overstated_is_lost_to_no_plan(family):
+    found = [measure(family, seed) for seed in range(12)]
+    assert np.mean([m.shortfall for m in found]) < 0.001
+    assert min(m.shortfall for m in found) > -1e-6
 
 
 # --- gangs ------------------------------------------------------------------------------------------------
