@@ -47,9 +47,12 @@ class Timed:
     naive: str
 
 
-def state_of(nodes: int, pending: int, seed: int) -> State:
-    """Return the state of a seeded instance."""
+def state_of(nodes: int, pending: int, seed: int, *, cold: bool = False) -> State:
+    """Return the state of a seeded instance; cold: nothing runs, as after a maintenance."""
     site_data, snapshot_data = instance(nodes, pending, seed)
+    if cold:
+        waits = [w for w in snapshot_data["workloads"] if w["state"] == "pending"]
+        snapshot_data = {**snapshot_data, "workloads": waits}
     site = parse_site(yaml.safe_dump(site_data, sort_keys=False), "site.yaml")
     return encode(site, parse_snapshot(json.dumps(snapshot_data), "snapshot.json", site)).state
 
@@ -86,10 +89,12 @@ def naive_problem(problem: Problem) -> NaiveProblem:
     )
 
 
-def measure(nodes: int, pending: int, seed: int, names: list[str], limit_s: float, naive_s: float) -> Timed:
-    """Measure one instance."""
+def measure(
+    state: State, size: tuple[int, int, int], names: list[str], limit_s: float, naive_s: float
+) -> Timed:
+    """Measure one instance; `size` is its nodes, pending and seed."""
     backends.warm(names)
-    state = state_of(nodes, pending, seed)
+    nodes, pending, seed = size
     began_s = time.monotonic()
     problem = first_tier(state)
     model = formulate(problem).model
@@ -122,6 +127,7 @@ def main() -> int:
     ap.add_argument("--nodes", type=int, default=128)
     ap.add_argument("--pending", type=int, default=300)
     ap.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    ap.add_argument("--cold", action="store_true", help="nothing runs, as after a maintenance")
     ap.add_argument("--backends", nargs="+", default=["greedy", "highs", "cp-sat"])
     ap.add_argument("--limit", type=float, default=60.0, help="seconds for each exact solve")
     ap.add_argument("--naive", type=float, default=0.0, help="seconds for the naive model; 0 = leave it out")
@@ -130,7 +136,8 @@ def main() -> int:
     header += ("whole round s", "objective", "gap", "naive s")
     print(f"| {' | '.join(header)} |\n|{'---|' * len(header)}")
     for seed in a.seeds:
-        t = measure(a.nodes, a.pending, seed, a.backends, a.limit, a.naive)
+        size = (a.nodes, a.pending, seed)
+        t = measure(state_of(*size, cold=a.cold), size, a.backends, a.limit, a.naive)
         for name in a.backends:
             solve = f"{t.solve_s[name]:.3f}" if name in t.solve_s else "-"
             found = t.gap[name]

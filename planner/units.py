@@ -17,8 +17,8 @@ from planner.words import shown
 MAX_DURATION_S = 36_500 * 86_400
 """A hundred years; longer is a slip of the pen, and sums of seconds stay far from overflow."""
 
-MAX_TIME_S = 253_402_300_799
-"""The last second of the year 9999."""
+MAX_TIME_S = 221_845_392_000
+"""The year 9000: what is added to a time, a min runtime say, must still be on the calendar."""
 
 MAX_MEMORY_BYTES = 1 << 60
 MAX_CPUS = 1_000_000
@@ -159,7 +159,7 @@ def _time(value: str) -> int:
     except ValueError:
         raise ValueError(f"{shown(value)} is not on the calendar, {_LIKE_TIME}") from None
     if not 0 <= seconds <= MAX_TIME_S:
-        raise ValueError(f"{shown(value)} is not between 1970 and 9999, {_LIKE_TIME}")
+        raise ValueError(f"{shown(value)} is not between 1970 and 9000, {_LIKE_TIME}")
     return seconds
 
 

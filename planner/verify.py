@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -59,7 +60,20 @@ def broken_text(names: Names, broken: Broken) -> str:
     """Say a broken rule in names."""
     who = names.workloads[broken.workload].id if broken.workload >= 0 else ""
     where = names.nodes[broken.node].name if broken.node >= 0 else ""
-    return ": ".join(part for part in (who, where, broken.rule, broken.detail) if part)
+    detail = re.sub(r"\{([wbpl])(-?\d+)\}", lambda m: _name(names, m[1], int(m[2])), broken.detail)
+    return ": ".join(part for part in (who, where, broken.rule, detail) if part)
+
+
+def _name(names: Names, kind: str, index: int) -> str:
+    """Return what an index of a broken rule is called."""
+    if kind == "w":
+        return names.workloads[index].id
+    if kind == "b":
+        return names.budgets[index]
+    if kind == "p":
+        cluster, gpu_type = names.pools[index]
+        return f"{gpu_type or 'untyped GPUs'} of {cluster}"
+    return names.levels[index] if index >= 0 else "node"
 
 
 def _site_of(plan: Plan) -> Site:

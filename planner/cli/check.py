@@ -11,6 +11,7 @@ from planner.cli.table import table
 from planner.model.budget import leaf_shares
 from planner.site import load_site
 from planner.snapshot import load_snapshot
+from planner.words import count
 
 
 @click.command(name="check")
@@ -26,5 +27,6 @@ def command(site_path: Path, snapshot_path: Path | None) -> None:
         for w in snapshot.warnings:
             click.echo(f"warning: {w}", err=True)
         nodes = sum(len(c.nodes) for c in snapshot.clusters)
-        click.echo(f"{snapshot_path}: {nodes} nodes, {len(snapshot.workloads)} workloads")
-    click.echo(f"{site_path}: {len(shares)} allocations, no error")
+        workloads = count(len(snapshot.workloads), "workload")
+        click.echo(f"{snapshot_path}: {count(nodes, 'node')}, {workloads}")
+    click.echo(f"{site_path}: {count(len(shares), 'allocation')}, no error")

@@ -12,13 +12,15 @@ import click
 from planner.errors import GangplanError
 
 COMMANDS = {
-    "plan": "planner.cli.plan",
-    "verify": "planner.cli.verify",
-    "explain": "planner.cli.explain",
-    "shares": "planner.cli.shares",
-    "check": "planner.cli.check",
-    "schema": "planner.cli.schema",
+    "plan": "Plan one round; nothing is applied.",
+    "verify": "Check a plan against its snapshot.",
+    "explain": "Say why a workload waits, or when a new one would start.",
+    "shares": "Show the allocations: share, usage, ratio, owed and delivered.",
+    "ledger": "Show, import, export and prune the record of who used what.",
+    "check": "Validate a site file, and a snapshot against it.",
+    "schema": "Print the JSON Schema of a site file, a snapshot or a plan.",
 }
+"""What there is, with the help that `gangplan --help` shows: listing must not load every command."""
 
 
 class _Lazy(click.Group):
@@ -30,8 +32,12 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
+        command: click.Command = importlib.import_module(f"planner.cli.{cmd_name}").command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -25,6 +25,9 @@ snapshot = click.option(
 plan = click.option(
     "--plan", "plan_path", type=click.Path(path_type=Path), required=True, help="Plan (JSON)."
 )
+ledger = click.option(
+    "--ledger", "ledger_url", help="Take usage from this ledger (a database URL) and not from the snapshot."
+)
 output = click.option(
     "-o",
     "output",

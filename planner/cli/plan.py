@@ -15,6 +15,8 @@ from planner.cli.table import table
 from planner.errors import InputError
 from planner.hostlist import fold
 from planner.model.plan import Decision, Plan
+from planner.model.site import Site
+from planner.model.snapshot import Snapshot
 from planner.planfile import plan_to_dict
 from planner.round import plan_round
 from planner.site import BACKENDS, load_site
@@ -29,27 +31,49 @@ from planner.words import count
 @click.option("--now", help="Plan as of this time (ISO 8601 with offset) instead of the snapshot's.")
 @click.option("--backend", type=click.Choice(BACKENDS), help="Solver to use instead of the site's.")
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the plan there, as JSON.")
+@options.ledger
 @options.output
 def command(
-    site_path: Path, snapshot_path: Path, now: str | None, backend: str | None, out: Path | None, output: str
+    site_path: Path,
+    snapshot_path: Path,
+    now: str | None,
+    backend: str | None,
+    out: Path | None,
+    ledger_url: str | None,
+    output: str,
 ) -> None:
     """Plan one round; nothing is applied."""
     site = load_site(site_path)
     snapshot = load_snapshot(snapshot_path, site)
     if now is not None:
-        snapshot = replace(snapshot, time_s=_at(now))
-    plan = plan_round(site, snapshot, backend)
+        snapshot = replace(snapshot, time_s=_at(now, snapshot.time_s))
+    plan = _planned(site, snapshot, backend, ledger_url)
     data = plan_to_dict(plan)
     if out is not None:
         write_atomic(out, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
     options.show(data, output, lambda: summary(plan))
 
 
-def _at(now: str) -> int:
+def _planned(site: Site, snapshot: Snapshot, backend: str | None, ledger_url: str | None) -> Plan:
+    """Plan a round, by the usage of the snapshot or by that of a ledger."""
+    if ledger_url is None:
+        return plan_round(site, snapshot, backend)
+    from planner.account import into_rows, with_ledger  # SQLAlchemy is loaded where it is needed
+    from planner.ledger.store import open_ledger
+
+    site, snapshot, account = with_ledger(site, snapshot, open_ledger(ledger_url))
+    plan = plan_round(site, snapshot, backend)
+    return replace(plan, shares=into_rows(plan.shares, account))
+
+
+def _at(now: str, snapshot_s: int) -> int:
     try:
-        return parse_time(now)
+        now_s = parse_time(now)
     except ValueError as e:
         raise InputError([f"--now: {e}"]) from None
+    if now_s < snapshot_s:
+        raise InputError([f"--now: {now} is before the snapshot, write {format_time(snapshot_s)} or later"])
+    return now_s
 
 
 def summary(plan: Plan) -> str:

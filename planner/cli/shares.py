@@ -12,6 +12,8 @@ from planner.cli.table import table
 from planner.encode import encode
 from planner.model.budget import leaf_shares
 from planner.model.plan import ShareRow
+from planner.model.site import Site
+from planner.model.snapshot import Snapshot
 from planner.shares import share_rows
 from planner.site import load_site
 from planner.snapshot import load_snapshot
@@ -23,17 +25,36 @@ from solver.state import Status
 @click.option(
     "--snapshot", "snapshot_path", type=click.Path(path_type=Path), help="Show use and demand as well."
 )
+@options.ledger
 @options.output
-def command(site_path: Path, snapshot_path: Path | None, output: str) -> None:
+def command(site_path: Path, snapshot_path: Path | None, ledger_url: str | None, output: str) -> None:
     """Show the allocations: share, and with a snapshot usage, ratio, owed and delivered."""
     site = load_site(site_path)
+    if snapshot_path is None and ledger_url is not None:
+        fix = "name one, or use `gangplan ledger show`"
+        raise click.UsageError(f"--ledger needs the demand of a --snapshot, {fix}")
     if snapshot_path is None:
         shares = [{"allocation": a, "share": float(s)} for a, s in leaf_shares(site.budgets).items()]
         options.show(shares, output, lambda: _weights(shares))
         return
-    encoded = encode(site, load_snapshot(snapshot_path, site))
-    rows = share_rows(encoded, encoded.state.workloads.status != Status.PENDING)
+    rows = _rows(site, load_snapshot(snapshot_path, site), ledger_url)
     options.show([asdict(row) for row in rows], output, lambda: _table(rows))
+
+
+def _rows(site: Site, snapshot: Snapshot, ledger_url: str | None) -> tuple[ShareRow, ...]:
+    """Return the rows by the usage of the snapshot, or by that of a ledger."""
+    if ledger_url is None:
+        return _standing(site, snapshot)
+    from planner.account import into_rows, with_ledger  # SQLAlchemy is loaded where it is needed
+    from planner.ledger.store import open_ledger
+
+    site, snapshot, account = with_ledger(site, snapshot, open_ledger(ledger_url))
+    return into_rows(_standing(site, snapshot), account)
+
+
+def _standing(site: Site, snapshot: Snapshot) -> tuple[ShareRow, ...]:
+    encoded = encode(site, snapshot)
+    return share_rows(encoded, encoded.state.workloads.status != Status.PENDING)
 
 
 def _weights(shares: list[dict[str, object]]) -> str:

@@ -44,9 +44,9 @@ def pool(state: State, parts: Parts) -> Iterator[Broken]:
     """No gang mixes clusters or GPU types, nor stands on one that it does not accept."""
     pools = state.nodes.pool[parts.node]
     for k in np.flatnonzero(~state.workloads.pool_ok[parts.workload, pools]).tolist():
-        yield _at("pool", parts, k, f"pool {pools[k]} is not accepted")
+        yield _at("pool", parts, k, f"pool {{p{pools[k]}}} is not accepted")
     for j, many in _mixed(parts.workload, pools):
-        yield Broken("pool", j, -1, f"spans pools {many}")
+        yield Broken("pool", j, -1, f"spans pools {_named('p', many)}")
 
 
 def topology(state: State, parts: Parts) -> Iterator[Broken]:
@@ -56,16 +56,16 @@ def topology(state: State, parts: Parts) -> Iterator[Broken]:
     domain = domain_of(state, level, parts.node)
     asks = level != Level.NONE
     for k in np.flatnonzero(asks & (domain < 0)).tolist():
-        yield _at("topology", parts, k, f"no domain at level {level[k]}")
+        yield _at("topology", parts, k, f"no domain at level {{l{level[k]}}}")
     whole = asks & (domain >= 0) & (segment == 0)
     for j, many in _mixed(parts.workload[whole], domain[whole]):
-        yield Broken("topology", j, -1, f"spans domains {many} of level {w.required[j]}")
+        yield Broken("topology", j, -1, f"spans {len(many)} domains of level {{l{w.required[j]}}}")
     cut = asks & (domain >= 0) & (segment > 0)
     pairs, pair = np.unique(np.stack([parts.workload[cut], domain[cut]]), axis=1, return_inverse=True)
     replicas = total(pair.ravel(), parts.replicas[cut], pairs.shape[1])
     for k in np.flatnonzero(replicas % np.maximum(w.segment[pairs[0]], 1)).tolist():
-        j, d = pairs[:, k].tolist()
-        yield Broken("topology", j, -1, f"{replicas[k]} replicas in domain {d}, segments of {w.segment[j]}")
+        j = int(pairs[0, k])
+        yield Broken("topology", j, -1, f"{replicas[k]} replicas in a domain, segments of {w.segment[j]}")
 
 
 def health(state: State, parts: Parts) -> Iterator[Broken]:
@@ -91,7 +91,11 @@ def limit(world: World) -> Iterator[Broken]:
     most = np.maximum(world.before, world.held)
     for v in np.flatnonzero((limits >= 0) & (starting > 0) & (most > limits)).tolist():
         held = f"{world.before[v]} GPUs held before, {world.held[v]} after, limit {limits[v]}"
-        yield Broken("limit", -1, -1, f"budget {v} starts {starting[v]}: {held}")
+        yield Broken("limit", -1, -1, f"{{b{v}}} starts {starting[v]} GPUs: {held}")
+
+
+def _named(kind: str, indices: list[int]) -> str:
+    return ", ".join(f"{{{kind}{i}}}" for i in indices)
 
 
 def _mixed(workload: Ints, value: Ints) -> Iterator[tuple[int, list[int]]]:

@@ -36,12 +36,12 @@ def victim(world: World) -> Iterator[Broken]:
         for g in world.gainers(v):
             if not gains[g]:
                 yield Broken(
-                    "victim", v, -1, f"for {g}, which starts neither now nor in {state.policy.due_s} s"
+                    "victim", v, -1, f"for {{w{g}}}, which starts neither now nor in {state.policy.due_s} s"
                 )
             elif world.seats.get(g, set()).isdisjoint(nodes) and not _meets_limit(
                 world, v, _charged(world, g)
             ):
-                yield Broken("victim", v, -1, f"for {g}, which uses none of its nodes")
+                yield Broken("victim", v, -1, f"for {{w{g}}}, which uses none of its nodes")
 
 
 def unallocated(world: World) -> Iterator[Broken]:
@@ -49,7 +49,7 @@ def unallocated(world: World) -> Iterator[Broken]:
     for v in world.victims:
         for g in world.gainers(v):
             if not world.state.workloads.allocated[g]:
-                yield Broken("unallocated", v, -1, f"preempted for {g}, which is unallocated")
+                yield Broken("unallocated", v, -1, f"preempted for {{w{g}}}, which is unallocated")
 
 
 def share(world: World) -> Iterator[Broken]:
@@ -72,13 +72,14 @@ def share(world: World) -> Iterator[Broken]:
         if debug:
             lane[v] = debug[0]
             continue
-        ratios = f"budget {w.leaf[v]} used {b.usage[w.leaf[v]]} of {b.entitled[w.leaf[v]]}"
-        yield Broken("share", v, -1, f"within its share ({ratios}), preempted for {gainers}")
+        names = ", ".join(f"{{w{g}}}" for g in gainers)
+        ratios = f"{{b{w.leaf[v]}}} used {b.usage[w.leaf[v]]} of {b.entitled[w.leaf[v]]}"
+        yield Broken("share", v, -1, f"within its share ({ratios}), preempted for {names}")
     taken_gpus = sum(int(w.gpus[g]) for g in set(lane.values()))
     if taken_gpus > policy.lane_gpus:
         for v, g in lane.items():
             numbers = f"{taken_gpus} GPUs in a debug lane of {policy.lane_gpus}"
-            yield Broken("share", v, -1, f"within its share, preempted for {g}: {numbers}")
+            yield Broken("share", v, -1, f"within its share, preempted for {{w{g}}}: {numbers}")
 
 
 def _within_share(world: World) -> tuple[Bools, Bools]:
@@ -115,7 +116,7 @@ def needless(world: World) -> Iterator[Broken]:
             continue
         starts = [g for g in gainers if plan.action[g] == Action.START]
         if len(starts) == 1 and room.suffices(v, starts[0]):
-            yield Broken("needless", v, -1, f"{starts[0]} fits on free nodes")
+            yield Broken("needless", v, -1, f"{{w{starts[0]}}} fits on free nodes")
 
 
 class _Elsewhere:

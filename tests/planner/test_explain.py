@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 
-from benchmarks.random_snapshots import random_case
 from benchmarks.text import HOUR, iso
-from planner.model.plan import Plan, Reason
+from planner.model.plan import Reason
 from tests.planner.worlds import NOW_S, World, by_id, world
 
 IN_AN_HOUR = iso(NOW_S + HOUR)
@@ -24,16 +22,6 @@ def reservation(workload: str, at_s: int, *nodes: str, gpus: int = 8) -> dict[st
     """Write a promise of the previous plan."""
     placement = [{"node": n, "gpus": gpus} for n in nodes]
     return {"workload": workload, "start_at": iso(at_s), "placement": placement}
-
-
-def alone(**asks: Any) -> World:
-    """Write a world of three nodes in two leaves, where only one workload is."""
-    nodes = [
-        {"names": "n[1-2]", "location": ["l1"], "gpu_type": "h100", "cpus": 64, "memory": "512G"},
-        {"name": "n3", "location": ["l2"], "gpu_type": "b200", "cpus": 128, "memory": "1T", "gpus": 16},
-    ]
-    family = [{"name": "a", "limit": 40, "children": [{"name": "x", "limit": 36}, {"name": "y"}]}]
-    return world(family, nodes, [{"allocation": "a/x", **asks}], levels=["leaf"])
 
 
 def contested(r: dict[str, Any] | None = None, **asks: Any) -> World:
@@ -163,46 +151,6 @@ def test_a_start_that_was_promised_says_so():
     w = promised()
     w.snapshot_data["time"] = iso(NOW_S + HOUR)
     assert reason(w, "big").code == "StartAsPromised"
-
-
-# --- what can never run
-
-
-LEAF = {"required": "leaf"}
-IMPOSSIBLE: list[tuple[str, dict[str, Any], list[str]]] = [
-    ("UnknownAllocation", {"allocation": "nobody/knows"}, ["'nobody/knows'"]),
-    ("UnknownLevel", {"topology": {"required": "moon"}}, ["'moon'", "leaf, node"]),
-    ("NoSuchPool", {"gpu_types": ["mi300"]}, ["mi300", "b200, h100"]),
-    ("NoSuchPool", {"clusters": ["mars"]}, ["cluster mars", "clusters here: k"]),
-    ("BrokenSegments", {"replicas": 5, "topology": LEAF | {"segment": 2}}, ["5 replicas", "segments of 2"]),
-    ("OverLimit", {"replicas": 5}, ["40 GPUs", "limit of a/x is 36"]),
-    ("OverLimit", {"replicas": 6, "allocation": "a/y"}, ["48 GPUs", "limit of a is 40"]),
-    ("ReplicaTooLarge", {"gpus": 17}, ["17 GPUs", "16 GPUs, 128 CPUs, 1024 GiB"]),
-    ("ReplicaTooLarge", {"gpus": 9, "gpu_types": ["h100"]}, ["9 GPUs", "most on one node: 8 GPUs"]),
-    ("ReplicaTooLarge", {"gpus": 1, "cpus_per_replica": 200}, ["1 GPU, 200 CPUs", "128 CPUs"]),
-    ("ReplicaTooLarge", {"memory_per_replica": "2T"}, ["2048 GiB of memory", "1024 GiB of memory"]),
-    ("ReplicaTooLarge", {"replicas": 3, "topology": {"required": "node"}}, ["3 replicas of 8 GPUs"]),
-    ("TooLarge", {"replicas": 3, "gpus": 12}, ["no cluster", "3 x 12 GPUs", "1 of 3 replicas"]),
-    ("TooLarge", {"replicas": 3, "topology": LEAF}, ["no leaf", "3 x 8 GPUs", "2 of 3 replicas"]),
-    (
-        "TooLarge",
-        {"replicas": 9, "gpus": 4, "topology": LEAF | {"segment": 3}, "gpu_types": ["b200"]},
-        ["9 x 4 GPUs", "segments of 3 to a leaf"],
-    ),
-    (
-        "TooLarge",
-        {"replicas": 9, "gpus": 0, "cpus_per_replica": 60, "gpu_types": ["h100"]},
-        ["9 x 60 CPUs", "2 of 9 replicas"],
-    ),
-]
-
-
-@pytest.mark.parametrize(("code", "asks", "words"), IMPOSSIBLE)
-def test_what_can_never_run_names_the_value_at_fault(code: str, asks: dict[str, Any], words: list[str]):
-    d = by_id(alone(id="j", **asks).plan())["j"]
-    assert (d.action, d.reason.code) == ("reject", code)
-    for word in words:
-        assert word in d.reason.text
 
 
 # --- what waits
@@ -413,71 +361,3 @@ def test_a_promise_that_falls_says_later_and_what_stands_in_the_way():
     assert found.text.startswith(
         "later than it was promised, because a node it was promised has left service; "
     )
-
-
-# --- sentences
-
-
-@pytest.fixture(scope="module")
-def plans() -> list[Plan]:
-    """Plans of a hundred random worlds."""
-    return [World(*random_case(seed)).plan("greedy") for seed in range(100)]
-
-
-LEAKS = re.compile(
-    r"None|\bnan\b|\binf\b|np\.|int64|float64|  |\[\]|\{\}|\(\)|<|\bTrue\b|\bFalse\b|, ,|\.\.|: \.|: ;"
-)
-NUMBER = re.compile(
-    r"(?<![\d.])1 (GPU|node|replica|CPU|segment)s\b|(?<!\d)(?!1 )\d+ (GPU|node|replica|CPU)\b"
-)
-
-
-def test_every_sentence_is_whole_and_free_of_what_programs_say(plans: list[Plan]):
-    sentences = {d.reason.text for plan in plans for d in plan.decisions}
-    assert len(sentences) > 500
-    for text in sentences:
-        assert text == text.strip()
-        assert len(text) > 10
-        assert not LEAKS.search(text), text
-
-
-def test_one_of_a_thing_is_singular_and_all_else_is_plural(plans: list[Plan]):
-    sentences = {d.reason.text for plan in plans for d in plan.decisions}
-    assert {text for text in sentences if NUMBER.search(text)} == set()
-    assert any(" 1 GPU" in text for text in sentences)
-    assert any("1 node has" in text for text in sentences)
-
-
-def test_codes_are_stable_names(plans: list[Plan]):
-    codes = {d.reason.code for plan in plans for d in plan.decisions}
-    assert all(re.fullmatch(r"([A-Z][a-z]+)+", code) for code in codes)
-    assert len(codes) > 20
-
-
-def test_victims_name_their_gainers_and_gainers_their_victims(plans: list[Plan]):
-    seen = 0
-    for plan in plans:
-        made_room: dict[str, list[str]] = {}
-        for d in plan.decisions:
-            for gainer in d.victims_for:
-                made_room.setdefault(gainer, []).append(d.workload)
-            assert all(g in d.reason.text for g in d.victims_for[:3])
-        for d in plan.decisions:
-            victims = made_room.get(d.workload, [])
-            if d.action == "start" and victims:
-                seen += 1
-                assert f"{', '.join(victims[:3])}" in d.reason.text
-                assert "made room" in d.reason.text
-    assert seen > 20
-
-
-def test_a_promise_in_a_sentence_is_the_one_in_the_plan(plans: list[Plan]):
-    seen = 0
-    for plan in plans:
-        promised = {r.workload: r.start_s for r in plan.reservations}
-        for d in plan.decisions:
-            said = re.search(r"promised a start at (\S+?)(,| |;|$)", d.reason.text)
-            if said:
-                seen += 1
-                assert iso(promised[d.workload]) == said[1]
-    assert seen > 10

@@ -340,6 +340,23 @@ def tier_worlds(draw, sizes=None, *, resources=False) -> Board:
     return board
 
 
+def between_bands() -> Board:
+    """Two nodes of 2 GPUs, half of each held by one victim; `a` waits before it in the order, `b` after it.
+
+    Only `a` may use what the victim gives up: a piece of 2 takes one node, so `b` finds one free GPU.
+    """
+    gang = running(1, [0, 1], leaf_budget="v", min_runtime_h=1, started_h_ago=5)
+    small = [pending(1, leaf_budget="b", min_runtime_h=1) for _ in range(2)]
+    world = state(
+        [node(2), node(2)],
+        [gang, pending(2, leaf_budget="a", min_runtime_h=1), *small],
+        ratios={"a": 0.1, "v": 0.4, "b": 0.6},
+        shares={"a": 0.3, "v": 0.3, "b": 0.4},
+        entitled_gpu_h={"a": 1000, "v": 1000, "b": 1000},
+    )
+    return Board(world, order_of(world))
+
+
 def is_exact(board: Board, tier: int) -> bool:
     """Tell whether the buddy rows are exact here: a divisor chain, and no victim between bands that wait.
 

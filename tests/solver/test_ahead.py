@@ -130,7 +130,7 @@ def claimed(draw):
     return board, claims
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(claimed())
 def test_the_certain_start_is_the_first_end_at_which_the_gang_fits_of_all_that_there_are(drawn):
     board, claims = drawn

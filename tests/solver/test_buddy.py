@@ -52,13 +52,13 @@ def rows_admit(free: list[int], pieces: list[int]) -> bool:
 frees = st.lists(st.integers(0, 8), min_size=1, max_size=4)
 
 
-@settings(max_examples=250)
+@settings(max_examples=120)
 @given(frees, st.sampled_from(CHAINS).flatmap(lambda chain: st.lists(st.sampled_from(chain), max_size=7)))
 def test_on_a_divisor_chain_the_rows_admit_exactly_what_packs(free, pieces):
     assert rows_admit(free, pieces) == packs(free, pieces)
 
 
-@settings(max_examples=150)
+@settings(max_examples=120)
 @given(frees, st.lists(st.sampled_from(MIXED), min_size=1, max_size=6))
 def test_off_the_chain_the_rows_refuse_nothing_that_packs(free, pieces):
     assert rows_admit(free, pieces) or not packs(free, pieces)

@@ -92,7 +92,7 @@ def test_a_run_loses_a_restart_or_all_and_no_more_than_it_has_done(resumable, st
     assert lost_gpu_s(board_of([node(8)], [run]), 0) == 8 * lost_s
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(tier_worlds(resources=True))
 def test_the_counts_agree_with_what_can_be_placed(board):
     w, sequence = board.state.workloads, board.order.sequence

@@ -53,6 +53,12 @@ def test_a_gang_larger_than_a_limit_above_it_is_rejected_and_one_as_large_is_not
     assert reject(pending(8, 2, leaf_budget="b"), **tree) == Reject.NO
 
 
+def test_segments_that_no_domain_holds_do_not_add_up():
+    nodes = [node(8, leaf=leaf) for leaf in ("l1", "l1", "l1", "l2", "l3")]
+    assert reject(pending(8, 4, required="leaf", segment=2), nodes) == Reject.TOO_LARGE
+    assert reject(pending(8, 5, required="leaf", segment=1), nodes) == Reject.NO
+
+
 def test_an_outage_and_a_full_cluster_reject_nobody():
     sick = [replace(n, state=s) for n, s in zip(LEAVES, ("down", "draining", "down", "down"), strict=True)]
     assert reject(pending(8, 3), sick) == Reject.NO
@@ -90,7 +96,7 @@ def by_cluster(world: State) -> State:
     return replace(world, nodes=nodes, workloads=replace(w, pool_ok=anywhere))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(worlds())
 def test_rejected_is_exactly_what_fits_no_cluster_of_an_empty_healthy_inventory_or_its_limits(world):
     w, b, n = world.workloads, world.budgets, world.nodes
@@ -102,7 +108,7 @@ def test_rejected_is_exactly_what_fits_no_cluster_of_an_empty_healthy_inventory_
         assert (found[j] == Reject.NO) == (fits and not limited)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(worlds())
 def test_placeable_is_exactly_what_fits_beside_protected_and_stopping_work(world):
     w = world.workloads

@@ -129,7 +129,7 @@ def test_the_cost_of_a_victim_is_its_restart_and_in_the_same_tier_its_worth_too(
     assert board.order.tier[:3].tolist() == [WITHIN, BEYOND, UNALLOCATED]
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(tier_worlds(resources=True))
 def test_victims_are_standing_interruptible_and_rank_later_in_no_earlier_tier(board):
     order, protected = board.order, board.state.protected
@@ -141,7 +141,7 @@ def test_victims_are_standing_interruptible_and_rank_later_in_no_earlier_tier(bo
             assert order.tier[r] >= order.tier[j]
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(tier_worlds(resources=True))
 def test_the_board_that_it_is_given_stays_as_it_was(board):
     before = (board.free_gpus.tolist(), board.standing.tolist(), dict(board.starts), dict(board.victims))
@@ -150,7 +150,7 @@ def test_the_board_that_it_is_given_stays_as_it_was(board):
     assert after == before
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(tier_worlds(resources=True))
 def test_no_node_limit_or_brake_is_overdrawn(board):
     out, b = greedy(board, pending_of(board)), board.state.budgets
@@ -163,7 +163,7 @@ def test_no_node_limit_or_brake_is_overdrawn(board):
     assert (out.held_gpus <= most)[limited].all()
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(tier_worlds())
 def test_it_is_never_worth_more_than_the_best_of_all_plans(board):
     tier = next((t for t in TIERS if len(waiting(board, t))), WITHIN)

@@ -105,6 +105,13 @@ def test_victims_are_unallocated_work_then_beyond_its_share_then_within(there, g
     assert started == ([3] if goes else [])
 
 
+@pytest.mark.parametrize("other", ["beyond", "within"])
+def test_unallocated_work_goes_first_however_much_of_it(other):
+    work = [running(8, [0], **VICTIMS["unallocated"]), running(2, [1], **VICTIMS[other]), debug("a", 2)]
+    board, started = laned([node(8), node(2)], work, 8)
+    assert (started, list(board.victims)) == ([2], [0])
+
+
 @pytest.mark.parametrize("turn", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_work_beyond_its_share_goes_only_where_unallocated_work_is_not_enough(turn):
     kinds = [("beyond", "beyond", "unallocated")[i] for i in turn]

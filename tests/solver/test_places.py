@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -60,22 +61,24 @@ def test_a_wish_gives_way_to_what_another_requires():
     assert placed(nodes, [ask(8, 2, preferred="leaf"), ask(8, 2, required="leaf")]) == {0: [2, 3], 1: [0, 1]}
 
 
-def test_a_wholly_free_domain_stays_whole():
+@pytest.mark.parametrize(("taken", "left"), [(2, 3), (0, 1)])
+def test_a_wholly_free_domain_stays_whole(taken, left):
     nodes = [node(8, leaf=leaf) for leaf in ("l1", "l1", "l2", "l2")]
-    assert placed(nodes, [held(8, 2), ask(8)]) == {1: [3]}
+    assert placed(nodes, [held(8, taken), ask(8)]) == {1: [left]}
 
 
-def test_a_small_piece_goes_to_a_broken_node_rather_than_a_whole_one():
+@pytest.mark.parametrize("broken", [1, 3])
+def test_a_small_piece_goes_to_a_broken_node_rather_than_a_whole_one(broken):
     nodes = [node(8, leaf=leaf) for leaf in ("l1", "l1", "l2", "l2")]
-    work = [held(8, 0), held(8, 2), held(2, 3)]
-    # l1 has a whole node free, l2 a broken one; neither leaf is wholly free
-    assert placed(nodes, [*work, ask(2)]) == {3: [3]}
+    work = [held(8, 0), held(8, 2), held(2, broken)]  # neither leaf is wholly free
+    assert placed(nodes, [*work, ask(2)]) == {3: [broken]}
 
 
-def test_work_lives_where_others_are_protected_as_long():
+@pytest.mark.parametrize("longest", [0, 1, 2])
+def test_work_lives_where_others_are_protected_as_long(longest):
     nodes = [node(8, leaf=leaf) for leaf in ("l1", "l1", "l2", "l2", "l3", "l3")]
-    work = [held(8, 0, 2), held(8, 2, 6), held(8, 4, 3)]
-    assert placed(nodes, [*work, ask(8, min_runtime_h=5)]) == {3: [3]}
+    work = [held(8, 2 * i, 6 if i == longest else 2 + i / 2) for i in range(3)]
+    assert placed(nodes, [*work, ask(8, min_runtime_h=5)]) == {3: [2 * longest + 1]}
 
 
 def test_without_levels_the_pool_is_the_company():
@@ -89,7 +92,7 @@ def test_nothing_to_place_makes_no_model():
     assert formulate_places(f, x) is None
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(st.one_of(tier_worlds(), tier_worlds(resources=True)), st.sampled_from(TIERS))
 def test_choosing_places_changes_neither_who_starts_nor_who_makes_room(board, tier):
     assume(len(waiting(board, tier)))

@@ -54,7 +54,7 @@ def obeys(board: Board, j: int, parts) -> bool:
 # --- free places ------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.one_of(tier_worlds(resources=True), worlds().map(lambda w: Board(w, order_of(w)))))
 def test_a_place_is_found_exactly_where_there_is_one(board):
     for j in waits(board):
@@ -164,7 +164,7 @@ def cleared(board: Board, victims) -> Board:
     return trial
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(tier_worlds(resources=True), st.data())
 def test_a_move_is_lawful_evicts_only_whom_it_may_and_nobody_that_it_does_not_need(board, data):
     may = (
@@ -182,7 +182,7 @@ def test_a_move_is_lawful_evicts_only_whom_it_may_and_nobody_that_it_does_not_ne
             assert find_free(fewer, j) is None
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(tier_worlds(resources=True))
 def test_a_move_is_found_wherever_the_gang_fits_with_all_victims_gone(board):
     w, may = board.state.workloads, evictable(board)

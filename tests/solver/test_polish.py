@@ -196,14 +196,14 @@ def disturbed(draw) -> Board:
     return board
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(disturbed())
 def test_no_victim_is_left_whose_place_is_free(board):
     out = polish(board, *waits(board))
     assert not [r for r in out.victims if out.place_is_free(r)]
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(disturbed())
 def test_nothing_waits_that_fits_and_is_within_its_limits(board):
     out = polish(board, *waits(board))
@@ -212,7 +212,7 @@ def test_nothing_waits_that_fits_and_is_within_its_limits(board):
             assert find_free(out, j) is None
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(disturbed())
 def test_no_tier_becomes_worth_less_unless_an_earlier_one_gains(board):
     before = board.objective()
@@ -223,7 +223,7 @@ def test_no_tier_becomes_worth_less_unless_an_earlier_one_gains(board):
             break
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(disturbed())
 def test_the_books_stay_in_order(board):
     out = polish(board, *waits(board))

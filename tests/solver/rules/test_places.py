@@ -66,7 +66,7 @@ def test_a_gang_mixes_neither_clusters_nor_gpu_types():
     assert starts(nodes, [pending(replicas=2)], {0: [0, 2]}) == ["pool"]
     world = state(nodes, [pending(), pending(replicas=3)])
     (found,) = check(world, decisions(world, start={0: [3], 1: [0, 2, 0]}))[1:]
-    assert (found.workload, found.detail) == (1, "spans pools [0, 2]")
+    assert (found.workload, found.detail) == (1, "spans pools {p0}, {p2}")
 
 
 def test_a_gang_stands_only_on_types_and_clusters_that_it_accepts():

@@ -1,0 +1,187 @@
+"""Occupancy as CSV: one statement a line, all of a file or nothing of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from planner.errors import InputError
+from planner.ledger.demand import Coverage
+from planner.ledger.intervals import FIELDS, Counts, Interval, Recorder, statements
+from planner.ledger.store import Ledger
+from planner.units import MAX_TIME_S
+from planner.words import shown
+
+HEADER = tuple("state" if name == "running" else name for name in FIELDS)
+"""The columns; times are epoch seconds, `state` is `running` or `ended`."""
+
+STATES = {"running": True, "ended": False}
+MAX_FAULTS = 200
+MAX_GPUS = 1_000_000
+MAX_RUN_S = 3_660 * 86_400
+"""Ten years; longer is a slip of the pen."""
+
+MAX_NAME = 255
+
+_CELL = re.compile(r'"(?:[^"]|"")*"|[^,]*')
+
+
+def import_csv(ledger: Ledger, path: Path, whole: bool = True) -> Counts:
+    """Import a file in one transaction; InputError with every bad line of it, and then nothing is kept.
+
+    With `whole`, the hours that its new intervals touch are known from then on.
+    """
+    with ledger.write() as connection:
+        recorder, coverage, faults = Recorder(connection), Coverage(), list[str]()
+        new = recorder.record(_read(path, faults))
+        if whole:
+            coverage.touch(new)
+            coverage.flush(connection)
+        else:
+            for _ in new:
+                pass
+        recorder.finish()
+        if faults:
+            raise InputError(faults)
+    return recorder.counts
+
+
+def export_csv(ledger: Ledger, begin_s: int, end_s: int) -> Iterator[str]:
+    """Yield the lines of a file: what is held true of the time from `begin_s` to `end_s`, runs uncut."""
+    yield ",".join(HEADER) + "\n"
+    with ledger.read() as connection:
+        for interval in statements(connection, begin_s, end_s):
+            cells = [getattr(interval, name) for name in FIELDS]
+            cells[-1] = "running" if interval.running else "ended"
+            yield _line(cells)
+
+
+def _line(cells: list[Any]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()
+
+
+# -- reading -----------------------------------------------------------------------------------------
+
+
+def _read(path: Path, faults: list[str]) -> Iterator[Interval]:
+    """Yield the intervals of a file; what is wrong goes to `faults`, and nothing is yielded after that."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = iter(file)
+            if _cells(next(lines, "")) != list(HEADER):
+                faults.append(f"{path}:1:1: the first line is not the header, write {','.join(HEADER)}")
+                return
+            for number, line in enumerate(lines, 2):
+                interval = _interval(line, f"{path}:{number}", faults)
+                if len(faults) >= MAX_FAULTS:
+                    faults.append(f"{path}:{number}:1: the rest is not looked at, mend these first")
+                    return
+                if interval is not None and not faults:
+                    yield interval
+    except OSError as error:
+        raise InputError([f"{path}: cannot be read ({error.strerror}), name a file that is there"]) from None
+    except UnicodeDecodeError:
+        raise InputError([f"{path}: is not UTF-8 text, save it as UTF-8"]) from None
+
+
+def _cells(line: str) -> list[str] | None:
+    """Return the cells of a line; None where its quotes do not match."""
+    try:
+        return next(csv.reader([line.rstrip("\r\n")], strict=True), [])
+    except csv.Error:
+        return None
+
+
+def _interval(line: str, where: str, faults: list[str]) -> Interval | None:
+    """Return what a line says; report every cell that is wrong."""
+    cells = _cells(line)
+    if cells is None or len(cells) != len(HEADER):
+        found = "quotes that do not match" if cells is None else f"{len(cells)} cells"
+        faults.append(f"{where}:1: holds {found}, write {len(HEADER)} cells as in the header")
+        return None
+    values: list[Any] = []
+    before = len(faults)
+    for i, (cell, read) in enumerate(zip(cells, READERS, strict=True)):
+        try:
+            values.append(read(cell))
+        except ValueError as fault:
+            faults.append(f"{where}:{_column(line, i)}: {HEADER[i]}: {fault}")
+    if len(faults) > before:
+        return None
+    interval = Interval(*values)
+    for name, why in _contradictions(interval):
+        faults.append(f"{where}:{_column(line, HEADER.index(name))}: {name}: {why}")
+    return interval if len(faults) == before else None
+
+
+def _column(line: str, cell: int) -> int:
+    """Return the column, from 1, at which a cell begins."""
+    at = 0
+    for _ in range(cell):
+        found = _CELL.match(line, at)
+        at = found.end() + 1 if found else at + 1
+    return at + 1
+
+
+def _contradictions(interval: Interval) -> Iterator[tuple[str, str]]:
+    """Yield cell and fault where the times of an interval do not go together."""
+    if interval.begin_s < interval.started_s:
+        yield "begin_s", f"{interval.begin_s} is before started_s, write at least {interval.started_s}"
+    if interval.end_s < interval.begin_s:
+        yield "end_s", f"{interval.end_s} is before begin_s, write at least {interval.begin_s}"
+    elif interval.end_s - interval.begin_s > MAX_RUN_S:
+        yield "end_s", f"{interval.end_s} is more than ten years after begin_s, write the true end"
+
+
+def _name(text: str) -> str:
+    """Take a name as site files and snapshots hold it."""
+    if not text or len(text) > MAX_NAME or not text.isprintable() or text.strip() != text:
+        fix = f"write 1 to {MAX_NAME} characters without blanks around them"
+        raise ValueError(f"{shown(text)} is not a name, {fix}")
+    return text
+
+
+def _gpu_type(text: str) -> str:
+    """Take a name, or nothing where nodes have no type."""
+    return _name(text) if text else text
+
+
+def _whole(low: int, high: int, noun: str) -> Callable[[str], int]:
+    """Return a reader of whole numbers within bounds."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and low <= int(text) <= high):
+            raise ValueError(f"{shown(text)} is not {noun}, write a whole number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+def _one_of(*names: str) -> Callable[[str], str]:
+    """Return a reader of a few words."""
+
+    def read(text: str) -> str:
+        if text not in names:
+            raise ValueError(f"{shown(text)} is unknown, write {' or '.join(names)}")
+        return text
+
+    return read
+
+
+def _state(text: str) -> bool:
+    """Take whether a run was seen running or has ended."""
+    return STATES[_one_of(*STATES)(text)]
+
+
+_TIME = _whole(0, MAX_TIME_S, "a time in epoch seconds")
+READERS: tuple[Callable[[str], Any], ...] = (
+    _name, _name, _TIME, _name, _one_of("allocated", "unallocated"), _name, _gpu_type,
+    _whole(1, MAX_GPUS, "a number of GPUs"), _TIME, _TIME, _state,
+)  # fmt: skip
+"""How each column is read."""

@@ -1,0 +1,1 @@
+"""One file for each step; a step never changes once it is released."""
