@@ -1,9 +1,10 @@
 """The ledger at scale: `python -m benchmarks.ledger [--intervals 1000000] [--url postgresql://...]`.
 
 Fills a new SQLite ledger (and with --url a PostgreSQL database that holds none) with seeded intervals, all
-inside one window of 7 days or spread over a year, and times the questions of a round: the usage of 7 days, and
-the whole account (use, entitlement, owed, delivered of each allocation). Windows begin and end inside an hour.
-Times are medians of --repeat calls, each with a new connection; a check by plain sums precedes them.
+inside one window of 7 days or spread over a year, and times the questions of a round: the usage of 7 days,
+and the whole account (use, entitlement, owed, delivered of each allocation). Windows begin and end inside
+an hour. Times are medians of --repeat calls, each with a new connection; a check by plain sums precedes
+them.
 """
 
 from __future__ import annotations

@@ -142,17 +142,9 @@ def main() -> int:
             solve = f"{t.solve_s[name]:.3f}" if name in t.solve_s else "-"
             found = t.gap[name]
             gap = "-" if found is None else f"{found:.3%}"
-            size = f"{t.columns} x {t.rows}"
-            cells = (
-                t.nodes,
-                t.pending,
-                t.seed,
-                size,
-                f"{t.build_s:.3f}",
-                name,
-                solve,
-                f"{t.round_s[name]:.3f}",
-            )
+            shape = f"{t.columns} x {t.rows}"
+            cells = (t.nodes, t.pending, t.seed, shape, f"{t.build_s:.3f}", name, solve)
+            cells += (f"{t.round_s[name]:.3f}",)
             cells += (f"{t.objective[name]:.2f}", gap, t.naive if name == "highs" else "-")
             print(f"| {' | '.join(map(str, cells))} |", flush=True)
     return 0

@@ -70,7 +70,7 @@ def import_(url: str, partial: bool, file: Path) -> None:
         f"{counts.new} new, {counts.corrected} corrected, {counts.prolonged} prolonged, {counts.known} known"
     )
     late = f"; {counts.late} ended before what the ledger keeps, and count for nothing" if counts.late else ""
-    click.echo(f"{file}: {said}{late}", err=True)
+    click.echo(f"{file}: {said}{late}")
 
 
 @command.command()
@@ -97,7 +97,7 @@ def prune_(url: str, keep: str, now: str | None) -> None:
     before_s = max(now_s - keep_s, 0)
     with open_ledger(url).write() as connection:
         removed = prune(connection, before_s)
-    click.echo(f"{count(removed, 'statement')} removed", err=True)
+    click.echo(f"{count(removed, 'statement')} removed")
 
 
 @command.command(name="observe")
