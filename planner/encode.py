@@ -236,6 +236,13 @@ def _workloads(names: Names, shares: dict[str, Fraction]) -> Workloads:
     )
 
 
+def encode_one(
+    names: Names, workload: Workload, contract: Effective, shares: dict[str, Fraction]
+) -> Workloads:
+    """Return the arrays of a single workload, in the terms of `names`."""
+    return _workloads(replace(names, workloads=(workload,), effective=(contract,)), shares)
+
+
 def _level(names: Names, level: str | None) -> int:
     if level is None:
         return Level.NONE

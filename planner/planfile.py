@@ -29,7 +29,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     return {
         "time": format_time(plan.time_s),
         "solver": {**vars(plan.solver), "notes": list(plan.solver.notes)},
-        "decisions": [_decision_dict(decision) for decision in plan.decisions],
+        "decisions": [decision_to_dict(decision) for decision in plan.decisions],
         "reservations": [_reservation_dict(promise) for promise in plan.reservations],
         "nodes": [{"node": n.node, "state": n.state, "empty_at": _time(n.empty_at_s)} for n in plan.nodes],
         "shares": [dict(vars(row)) for row in plan.shares],
@@ -48,7 +48,7 @@ _ALWAYS = {
 """By action: keys that stand even where they are empty; the others stand where they say something."""
 
 
-def _decision_dict(decision: Decision) -> dict[str, Any]:
+def decision_to_dict(decision: Decision) -> dict[str, Any]:
     """Return one decision; what does not belong to its action and is empty is left out."""
     details = {
         "occupancy": decision.occupancy,

@@ -23,15 +23,16 @@ class Reject(IntEnum):
     TOO_LARGE = 7
 
 
-def rejections(state: State) -> Ints:
-    """Return for every workload whether it can never run here, int64[W], `Reject`; NO for running work.
+def rejections(state: State, js: Ints | None = None) -> Ints:
+    """Return for pending workloads (all, or `js`) whether they can never run here, int64[W], `Reject`.
 
+    NO for all others.
     Judged on the empty inventory with every node healthy: an outage rejects nobody. A gang that only fits a
     cluster by mixing its GPU types is not rejected either: it waits until one type is enough.
     """
     w, n = state.workloads, state.nodes
     out = np.zeros(w.count, dtype=np.int64)
-    js = np.flatnonzero(w.status == Status.PENDING)
+    js = np.flatnonzero(w.status == Status.PENDING) if js is None else js
     huge = np.int64(1) << 50
     cpus = np.where(n.cpus_milli > 0, n.cpus_milli, huge)
     memory = np.where(n.memory_bytes > 0, n.memory_bytes, huge)

@@ -86,7 +86,7 @@ def start_free(board: Board, j: int) -> bool:
 def start_by_eviction(board: Board, j: int, may: Bools, cost: Floats, most: float) -> bool:
     """Start `j` by evicting some of `may` for less than `most` GPU-hours; tell whether."""
     w = board.state.workloads
-    if not may.any() or board.brake_room() <= 0:
+    if not may.any() or board.brake_room() <= 0 or board.limit_room(j) < w.gpus[j]:
         return False
     move = find_by_eviction(board, j, may, cost)
     if move is None or sum(float(cost[r]) for r in move.victims) >= most:

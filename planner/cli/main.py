@@ -14,6 +14,7 @@ from planner.errors import GangplanError
 COMMANDS = {
     "plan": "Plan one round; nothing is applied.",
     "verify": "Check a plan against its snapshot.",
+    "place": "Place one new workload beside a standing plan, without a solver.",
     "explain": "Say why a workload waits, or when a new one would start.",
     "shares": "Show the allocations: share, usage, ratio, owed and delivered.",
     "ledger": "Show, import, export and prune the record of who used what.",

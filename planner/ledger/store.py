@@ -63,7 +63,7 @@ def connect(url: str) -> Ledger:
     """Return a ledger whatever its schema; nothing is opened yet."""
     try:
         found = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # the latter where a port is no number
         raise InputError([f"the ledger is not named by a database URL, {_LIKE}"]) from None
     backend = found.get_backend_name()
     if backend not in ("sqlite", "postgresql"):

@@ -1,4 +1,4 @@
-"""Ledgers on real servers: SQLite in a file, PostgreSQL in a cluster of its own (skipped if there is none)."""
+"""Ledgers on real databases: SQLite in a file, PostgreSQL on a server of its own (skipped if none is here)."""
 
 from __future__ import annotations
 

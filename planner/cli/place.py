@@ -1,0 +1,45 @@
+"""`gangplan place`: one new workload against a standing plan, without a solver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from planner.cli import options
+from planner.cli.table import table
+from planner.hostlist import fold
+from planner.place import Standing
+from planner.planfile import decision_to_dict, load_plan
+from planner.site import load_site
+from planner.snapshot import load_snapshot, load_workload
+
+
+@click.command(name="place")
+@options.site
+@options.snapshot
+@options.plan
+@click.option(
+    "--workload",
+    "file",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The new workload (YAML or JSON).",
+)
+@options.output
+def command(site_path: Path, snapshot_path: Path, plan_path: Path, file: Path, output: str) -> None:
+    """Place one new workload beside a standing plan: no solver, and no promise broken."""
+    site = load_site(site_path)
+    snapshot = load_snapshot(snapshot_path, site)
+    plan = load_plan(plan_path)
+    workload = load_workload(file, max(plan.time_s, snapshot.time_s))
+    result = Standing(site, snapshot, plan).place(workload)
+    decisions = [result.decision, *result.preempted]
+    rows = [
+        (d.action, d.workload, d.gpus, fold([p.node for p in d.placement]), d.reason.text) for d in decisions
+    ]
+    options.show(
+        {"decisions": [decision_to_dict(d) for d in decisions]},
+        output,
+        lambda: table(("ACTION", "WORKLOAD", "GPUS", "NODES", "REASON"), rows),
+    )
