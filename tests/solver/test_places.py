@@ -68,10 +68,11 @@ def test_a_wholly_free_domain_stays_whole(taken, left):
 
 
 @pytest.mark.parametrize("broken", [1, 3])
-def test_a_small_piece_goes_to_a_broken_node_rather_than_a_whole_one(broken):
+def test_a_small_piece_breaks_no_whole_node_for_the_sake_of_company(broken):
     nodes = [node(8, leaf=leaf) for leaf in ("l1", "l1", "l2", "l2")]
-    work = [held(8, 0), held(8, 2), held(2, broken)]  # neither leaf is wholly free
-    assert placed(nodes, [*work, ask(2)]) == {3: [broken]}
+    hours = {1: 3, 3: 3} | {4 - broken: 6}  # neither leaf is wholly free, and the other one ends later
+    work = [held(8, 0, hours[1]), held(8, 2, hours[3]), held(2, broken, 3)]
+    assert placed(nodes, [*work, ask(2, min_runtime_h=5)]) == {3: [broken]}
 
 
 @pytest.mark.parametrize("longest", [0, 1, 2])
