@@ -105,6 +105,8 @@ def with_ledger(site: Site, snapshot: Snapshot, ledger: Ledger) -> tuple[Site, S
         history_s=found.known_s,
         warnings=snapshot.warnings + found.warnings,
     )
+    if not found.known_s:
+        filled = replace(filled, warnings=(*filled.warnings, "the ledger knows nothing of the window"))
     settled = replace(site, fair_share=replace(site.fair_share, carry_overdraft=False))
     return settled, filled, found
 

@@ -8,6 +8,7 @@ the chain the same rows are a relaxation, and seating has the last word.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,12 @@ from solver.board import Board
 from solver.state import Bools, Ints, Level, State
 
 NODE, NONE = int(Level.NODE), int(Level.NONE)  # an enum's attributes are slow to look up
+
+Slot = tuple[int, int]
+"""A slot size as a fraction: (s, k) is s / k GPUs."""
+
+FRACTIONS = 5
+"""Off the chain slots of a size over 1 to this have rows."""
 
 RUNTIME_BUCKETS_S = (900, 3600, 7200, 14400)
 """Classes do not mix starts whose protection lasts very differently: they end in different company."""
@@ -205,10 +212,22 @@ def is_chain(sizes: Ints) -> bool:
     return bool((sizes[1:] % sizes[:-1] == 0).all()) if len(sizes) > 1 else True
 
 
-def row_sizes(sizes: Ints) -> Ints:
-    """Return the slot sizes that need a row for these piece sizes: themselves, and 1 off the chain."""
+def row_slots(sizes: Ints) -> list[Slot]:
+    """Return the slots that need a row for these piece sizes.
+
+    On a divisor chain the sizes themselves: exact. Off it also 1 and fractions of the sizes, which cut most
+    of what whole slots overstate (`benchmarks.overstatement`): a slot (s, k) holds s / k GPUs.
+    """
     sizes = np.unique(sizes)
-    return sizes if is_chain(sizes) else np.union1d(sizes, [1])
+    if is_chain(sizes):
+        return [(s, 1) for s in sizes.tolist()]
+    rows = {(1, 1)}
+    for s in sizes.tolist():
+        for k in range(1, FRACTIONS + 1):
+            if s > k:  # a slot of one GPU or less says what (1, 1) says
+                divisor = math.gcd(s, k)
+                rows.add((s // divisor, k // divisor))
+    return sorted(rows, key=lambda slot: (slot[0] / slot[1], slot))
 
 
 def allowed_pools(state: State, classes: Classes) -> Bools:

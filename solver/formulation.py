@@ -1,6 +1,6 @@
 """The buddy model of one tier as one linear model; each function adds one family of docs/formulation.md.
 
-Symbols: c classes of interchangeable pending gangs, d domains of nodes alike, s slot sizes, b bands, r
+Symbols: c classes of interchangeable pending gangs, d domains of nodes alike, slots of s / k GPUs, b bands, r
 possible victims, j pending workloads, g groups of domains that a whole gang must not leave (its pool, or one
 required domain of its pool).
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solver.assemble import Assembler
-from solver.buddy import row_sizes
+from solver.buddy import Slot, row_slots
 from solver.columns import Columns
 from solver.linear import LinearModel
 from solver.problem import MIB, Problem
@@ -146,36 +146,39 @@ def add_gang(a: Assembler, p: Problem, x: Columns) -> None:
 
 
 def add_buddy(a: Assembler, p: Problem, x: Columns) -> None:
-    """Pieces fit into nodes: buddy[d,s,b], with extra[n,s,b] on nodes of several victims.
+    """Pieces fit into nodes: buddy[d,s,k,b], with extra[n,s,k,b] on nodes of several victims.
 
-    sum_(c of bands >= b) floor(size_c / s) * unit * place[c,d]
-        <= sum_(n in d) floor(free_n / s) + released(d,s,b)
-    for every domain d, slot size s and band b; released counts victims of bands later than b only, so that a
-    victim always ranks after whoever it makes room for. Units: slots of s GPUs.
+    sum_(c of bands >= b) floor(k size_c / s) * unit * place[c,d]
+        <= sum_(n in d) floor(k free_n / s) + released(d,s,k,b)
+    for every domain d, slot of s / k GPUs and band b; released counts victims of bands later than b only, so
+    that a victim always ranks after whoever it makes room for. Units: slots.
     """
     size, band = p.classes.size[x.place_class], p.classes.band[x.place_class]
-    bands = np.unique(band)
-    slots = {s: p.domains.sum(np.maximum(p.board.free_gpus, 0) // s) for s in row_sizes(size).tolist()}
+    free = np.maximum(p.board.free_gpus, 0)
+    slots = {(s, k): p.domains.sum(k * free // s) for s, k in row_slots(size)}
     before = -1
-    for b in bands.tolist():
+    for b in np.unique(band).tolist():
         fresh = _domains_changed(p, before, b) if before >= 0 else np.ones(p.domains.count, dtype=bool)
         before = b
-        for s, base in slots.items():
-            takes = np.flatnonzero((band >= b) & (size >= s) & fresh[x.place_domain])
+        for (s, k), base in slots.items():
+            takes = np.flatnonzero((band >= b) & (k * size >= s) & fresh[x.place_domain])
             if not len(takes):
                 continue
             ds, row = np.unique(x.place_domain[takes], return_inverse=True)
-            labels = np.column_stack((ds, np.full_like(ds, s), np.full_like(ds, b)))
             row_of = np.full(p.domains.count, -1, dtype=np.int64)
-            release, constant = _release(p, s, b)
-            rows = a.rows("buddy", labels, upper=(base + constant)[ds])
+            release, constant = _release(p, (s, k), b)
+            rows = a.rows("buddy", _labels(ds, s, k, b), upper=(base + constant)[ds])
             row_of[ds] = rows
-            a.put(rows[row], x.place[takes], (size[takes] // s) * x.unit[takes])
+            a.put(rows[row], x.place[takes], (k * size[takes] // s) * x.unit[takes])
             direct = row_of[p.domains.of_node[p.victims.node]] >= 0
             direct &= release > 0
             at = p.victims.node[direct]
             a.put(row_of[p.domains.of_node[at]], x.keep[p.victims.part[direct]], release[direct])
-            _extra(a, p, x, (s, b), row_of)
+            _extra(a, p, x, (s, k), b, row_of)
+
+
+def _labels(first: Ints, *others: int) -> Ints:
+    return np.column_stack((first, *(np.full_like(first, other) for other in others)))
 
 
 def _domains_changed(p: Problem, before: int, b: int) -> Bools:
@@ -191,52 +194,54 @@ def _late(p: Problem, b: int) -> Bools:
     return p.victims.band[p.victims.part] > b
 
 
-def _joint(p: Problem, s: int, b: int) -> Bools:
-    """Tell on which nodes victims release slots of s only together, bool[N]: they need extra[n,s,b]."""
+def _joint(p: Problem, slot: Slot, b: int) -> Bools:
+    """Tell on which nodes victims release slots only together, bool[N]: they need extra[n,s,k,b]."""
+    s, k = slot
     v, late, n = p.victims, _late(p, b), p.board.state.nodes.count
     several = np.bincount(v.node[late], minlength=n) > 1
-    broken = np.bincount(v.node[late & (v.part_gpus % s != 0)], minlength=n) > 0
+    broken = np.bincount(v.node[late & (k * v.part_gpus % s != 0)], minlength=n) > 0
     out: Bools = several & broken
     return out
 
 
-def _release(p: Problem, s: int, b: int) -> tuple[Ints, Ints]:
-    """Return the slots of s that each part releases by itself, and their sum over each domain.
+def _release(p: Problem, slot: Slot, b: int) -> tuple[Ints, Ints]:
+    """Return the slots that each part releases by itself, and their sum over each domain.
 
-    On a node of one victim: floor((free + g) / s) - floor(free / s); for multiples of s: g / s.
+    On a node of one victim: floor(k (free + g) / s) - floor(k free / s); for multiples of the slot: k g / s.
     """
-    v, late = p.victims, _late(p, b) & ~_joint(p, s, b)[p.victims.node]
+    s, k = slot
+    v, late = p.victims, _late(p, b) & ~_joint(p, slot, b)[p.victims.node]
     free = np.maximum(p.board.free_gpus, 0)[v.node]
-    release = np.where(late, (free + v.part_gpus) // s - free // s, 0)
-    whole = late & (v.part_gpus % s == 0)
-    release[whole] = v.part_gpus[whole] // s
+    release = np.where(late, k * (free + v.part_gpus) // s - k * free // s, 0)
+    whole = late & (k * v.part_gpus % s == 0)
+    release[whole] = k * v.part_gpus[whole] // s
     constant = np.zeros(p.domains.count, dtype=np.int64)
     np.add.at(constant, p.domains.of_node[v.node], release)
     return release, constant
 
 
-def _extra(a: Assembler, p: Problem, x: Columns, sb: tuple[int, int], row_of: Ints) -> None:
-    """Add extra[n,s,b] slots where several victims share a node.
+def _extra(a: Assembler, p: Problem, x: Columns, slot: Slot, b: int, row_of: Ints) -> None:
+    """Add extra[n,s,k,b] slots where several victims share a node.
 
-    s * extra[n,s,b] + sum_r g[r,n] * keep[r] <= free_n mod s + sum_r g[r,n].
+    s * extra[n,s,k,b] + k * sum_r g[r,n] * keep[r] <= k free_n mod s + k * sum_r g[r,n].
     """
-    s, b = sb
+    s, k = slot
     v, free = p.victims, np.maximum(p.board.free_gpus, 0)
-    joint = _joint(p, s, b) & (p.domains.of_node >= 0)
+    joint = _joint(p, slot, b) & (p.domains.of_node >= 0)
     joint[joint] = row_of[p.domains.of_node[joint]] >= 0
     nodes = np.flatnonzero(joint)
     if not len(nodes):
         return
     part = np.flatnonzero(_late(p, b) & joint[v.node])
     freed = np.bincount(v.node[part], v.part_gpus[part], len(free)).astype(np.int64)
-    total = freed[nodes] + free[nodes] % s
-    labels = np.column_stack((nodes, np.full_like(nodes, s), np.full_like(nodes, b)))
+    total = k * freed[nodes] + k * free[nodes] % s
+    labels = _labels(nodes, s, k, b)
     extra = a.columns("extra", labels, upper=total // s)
     rows = a.rows("extra", labels, upper=total)
     at = np.full(len(free), -1, dtype=np.int64)
     at[nodes] = np.arange(len(nodes))
     a.put(rows, extra, s)
-    a.put(rows[at[v.node[part]]], x.keep[v.part[part]], v.part_gpus[part])
+    a.put(rows[at[v.node[part]]], x.keep[v.part[part]], k * v.part_gpus[part])
     a.put(row_of[p.domains.of_node[nodes]], extra, -1)
 
 

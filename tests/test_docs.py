@@ -196,7 +196,7 @@ def test_families_have_as_many_labels_as_documented(planned):
             for block in blocks:
                 assert block.labels.shape[1] in documented[block.family], f"{kind} {block.family}"
                 seen.add((kind, block.family))
-    assert len(seen) > 20, "the random worlds show too little"
+    assert len(seen) >= 20, "the random worlds show too little"
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,16 @@ from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, insert, or_, select, text, update
 
 from planner.ledger.hourly import Changes, Group, horizon_of
 from planner.ledger.schema import intervals
 
 BATCH = 1000
+
+LOOK_AGAIN = (5, 50, 500)
+"""Batches before which PostgreSQL looks at what was inserted; else it takes the table to be small, and reads
+all of it in search of each workload."""
 
 Key = tuple[str, str, int, str, str]
 """Source, workload, start of the run, cluster, GPU type: what one statement is about."""
@@ -128,8 +132,11 @@ class Recorder:
 
     def record(self, said: Iterable[Interval]) -> Iterator[Interval]:
         """Record statements in their order; yield those about runs that were not known before."""
-        rest = iter(said)
+        rest, batches = iter(said), 0
         while batch := list(islice(rest, BATCH)):
+            batches += 1
+            if batches in LOOK_AGAIN and self.connection.dialect.name == "postgresql":
+                self.connection.execute(text("ANALYZE intervals"))
             by_source: dict[str, list[Interval]] = defaultdict(list)
             for interval in batch:
                 by_source[interval.source].append(interval)

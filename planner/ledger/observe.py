@@ -45,7 +45,7 @@ def observe(connection: Connection, sighting: Sighting) -> Counts:
     What is gone ended when it was last seen: nobody pays for time that nobody saw. The time since the last
     look counts with what is seen now, unless more than `MAX_GAP_S` lies between. A look that is not newer
     than the last one (a clock stepped back, another planner was first) adds the runs that it saw and takes
-    nothing away.
+    nothing away; where it is older by more than `MAX_GAP_S`, the clock was ahead, and time goes on from here.
     """
     recorder = Recorder(connection)
     for _ in recorder.record(sighting.held):
@@ -53,10 +53,10 @@ def observe(connection: Connection, sighting: Sighting) -> Counts:
     recorder.finish()
     last_s = connection.execute(select(clock.c.observed_s)).scalar_one()
     now_s = sighting.time_s
-    if last_s is not None and now_s <= last_s:
+    if last_s is not None and last_s - MAX_GAP_S <= now_s <= last_s:
         return recorder.counts
     _end_what_is_gone(connection, sighting)
-    if last_s is not None and now_s - last_s <= MAX_GAP_S:
+    if last_s is not None and 0 < now_s - last_s <= MAX_GAP_S:
         observe_stretch(connection, last_s, now_s, sighting.gpus, sighting.asked_gpus, sighting.share_ppb)
     connection.execute(update(clock).values(observed_s=now_s))
     return recorder.counts

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solver.board import Board
-from solver.buddy import RUNTIME_BUCKETS_S, classes_of, domains_of, is_chain, row_sizes, shapes
+from solver.buddy import RUNTIME_BUCKETS_S, classes_of, domains_of, is_chain, row_slots, shapes
 from solver.formulation import formulate
 from solver.problem import problem_of
 from solver.shares import WITHIN
@@ -72,9 +72,12 @@ def test_a_chain_is_sizes_that_divide_each_other(sizes, chain):
     assert is_chain(ints(*sizes)) == chain
 
 
-def test_off_the_chain_a_row_of_single_gpus_is_added():
-    assert row_sizes(ints(8, 2, 2, 4)).tolist() == [2, 4, 8]
-    assert row_sizes(ints(5, 2, 5)).tolist() == [1, 2, 5]
+def test_on_the_chain_every_size_has_a_row():
+    assert row_slots(ints(8, 2, 2, 4)) == [(2, 1), (4, 1), (8, 1)]
+
+
+def test_off_the_chain_single_gpus_and_fractions_of_sizes_have_rows():
+    assert row_slots(ints(5, 2, 5)) == [(1, 1), (5, 4), (5, 3), (2, 1), (5, 2), (5, 1)]
 
 
 # --- domains ----------------------------------------------------------------------------------------------

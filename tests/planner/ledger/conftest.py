@@ -1,4 +1,4 @@
-"""Ledgers on real databases: SQLite in a file, PostgreSQL on a server of its own (skipped if none is here)."""
+"""Ledgers on real databases: SQLite in a file, PostgreSQL on a server of its own (or skipped)."""
 
 from __future__ import annotations
 

@@ -94,9 +94,13 @@ def test_a_reader_sees_one_moment_while_others_write(ledger):
 
 
 def test_what_fails_leaves_nothing_behind(ledger):
-    with pytest.raises(SourceError), ledger.write() as connection:
-        connection.execute(text("UPDATE clock SET horizon_s = 3600"))
-        connection.execute(text("INSERT INTO clock (id, horizon_s) VALUES (2, 0)"))
+    def fail() -> None:
+        with ledger.write() as connection:
+            connection.execute(text("UPDATE clock SET horizon_s = 3600"))
+            connection.execute(text("INSERT INTO clock (id, horizon_s) VALUES (2, 0)"))
+
+    with pytest.raises(SourceError):
+        fail()
     with ledger.read() as connection:
         assert connection.execute(text("SELECT horizon_s FROM clock")).scalar() == 0
 

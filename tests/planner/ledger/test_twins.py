@@ -17,19 +17,19 @@ YEAR_S = 366 * 86_400
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_year_of_random_intervals_gives_the_same_answers(twins, seed):
-    said = random_year(seed, 1500)
+    said = random_year(seed, 900)
     for ledger in twins:
         recorder = record(ledger, *said)
-        assert recorder.counts.new > 500
-        assert recorder.counts.corrected > 50
+        assert recorder.counts.new > 300
+        assert recorder.counts.corrected > 30
         with ledger.write() as connection:
             coverage = Coverage()
             coverage.touch(said)
             coverage.flush(connection)
     one, other = twins
     rng = Random(seed)
-    spans = [sorted((rng.randrange(YEAR_S), rng.randrange(YEAR_S))) for _ in range(20)]
-    spans += [[t, t + 604_800] for t in rng.sample(range(YEAR_S), 20)]
+    spans = [sorted((rng.randrange(YEAR_S), rng.randrange(YEAR_S))) for _ in range(6)]
+    spans += [[t, t + 604_800] for t in rng.sample(range(YEAR_S), 12)]
     with one.read() as a, other.read() as b:
         assert interval_rows(a) == interval_rows(b)
         assert hourly_rows(a) == hourly_rows(b)
