@@ -15,10 +15,17 @@ def write_atomic(path: Path, text: str) -> None:
 
     The temporary file stands in the same directory, so that the rename stays on one file system, and gets
     its mode from the umask (a file of mode 0600 could not be read by others). It is gone whatever happens.
+    A link is followed; what is no regular file (a device, a pipe) is written to as it is, never replaced.
     Raises InputError, naming the path, where the file cannot be written.
     """
+    if not path.name or path.name == "-":
+        raise InputError([f"{str(path)!r}: is no name for a file, write one (or -o json for stdout)"])
+    path = Path(os.path.realpath(path))
     draft = path.parent / f".{path.name}.{secrets.token_hex(6)}.tmp"
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_text(text, encoding="utf-8")
+            return
         _write_new(draft, text.encode())
         draft.replace(path)
         _sync_directory(path.parent)

@@ -301,6 +301,11 @@ def lane_gpus(site: Site, cluster_gpus: int) -> int:
 
 def _warnings(site: Site, snapshot: Snapshot, names: Names, shares: dict[str, Fraction]) -> tuple[str, ...]:
     out = list(snapshot.warnings)
+    for cluster in sorted(snapshot.clusters, key=_by_name):
+        short = sum(len(n.location) < len(cluster.levels) for n in cluster.nodes)
+        if short:
+            missing = f"{short} of {len(cluster.nodes)} nodes have a location shorter than its levels"
+            out.append(f"cluster {cluster.name}: {missing}: no gang that requires the rest can stand there")
     for e in names.effective:
         out += e.warnings
     for w in names.workloads:

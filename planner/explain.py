@@ -105,7 +105,7 @@ class _Explainer:
             text += f"; {_some([self.names.workloads[r].id for r in self.gained[j]])} made room"
         if not e.allocated:
             return Reason("StartUnallocated", f"{text}; unallocated: free of charge, and first to make room")
-        if j in self.outcome.book.met:
+        if j in self.outcome.book.met and j not in self.outcome.book.moved:
             return Reason("StartAsPromised", f"{text}; as it was promised")
         if j in self.outcome.lane:
             return Reason("StartInDebugLane", f"{text}; in the debug lane, ahead of the order")
@@ -197,7 +197,7 @@ class _Explainer:
                 text += ". A min runtime would give it a claim, charged to its allocation"
             return Reason("NoFreeGpus", text)
         if e.fits_empty < w.replicas:
-            return Reason("TooFewHealthyNodes", self._unhealthy(w, e))
+            return self._too_few(j, w, e)
         if e.fits_unprotected < w.replicas:
             return Reason("Protected", self._protected(j, w, e))
         held = self._held(j)
@@ -279,7 +279,7 @@ class _Explainer:
             "behind": "{} with work that ranks behind it, but too closely or too dear to make room",
         }
         most = state.policy.max_preempted_gpus
-        if most >= 0 and board.brake_room() < w.gpus[j]:
+        if most >= 0:
             words["behind"] = f"{{}} with work that ranks behind it, of which a round preempts {most} at most"
         found = [text.format(gpus[kind]) for kind, text in words.items() if gpus[kind]]
         return ", ".join(found) or "none is taken"
@@ -298,27 +298,39 @@ class _Explainer:
             text += f", {room}"
         return f"{text} (the most on one node: {count(e.largest_hole, 'GPU')})"
 
-    def _fits(self, w: Workload, e: Evidence) -> str:
-        where = f"in one {w.topology.required}" if w.topology.required else "in one cluster"
-        return f"It needs {shape(w)} {where}; {self._free(w, e)}"
+    def _inside(self, w: Workload) -> str:
+        """Say where a gang must stay together."""
+        if not w.topology.required:
+            return "in one cluster"
+        if w.topology.segment and w.topology.segment < w.replicas:
+            return f"in segments of {w.topology.segment} in one {w.topology.required} each"
+        return f"in one {w.topology.required}"
 
-    def _unhealthy(self, w: Workload, e: Evidence) -> str:
-        level = w.topology.required or "cluster"
-        return (
-            f"needs {shape(w)} of one GPU type in one {level}; the healthy nodes of none hold more "
-            f"than {e.fits_empty} of {count(w.replicas, 'replica')}. "
-            "It can start when nodes come back into service"
-        )
+    def _fits(self, w: Workload, e: Evidence) -> str:
+        return f"It needs {shape(w)} {self._inside(w)}; {self._free(w, e)}"
+
+    def _too_few(self, j: int, w: Workload, e: Evidence) -> Reason:
+        """Say that even empty, healthy nodes of one GPU type do not hold it."""
+        text = f"needs {shape(w)} of one GPU type {self._inside(w)}; healthy nodes hold at most "
+        text += f"{e.fits_empty} of {count(w.replicas, 'replica')}"
+        mine = self.state.workloads.pool_ok[j][self.state.nodes.pool]
+        if (self.state.nodes.state[mine] == NodeState.UP).all():
+            mend = "it can start with fewer replicas, or when one type has more nodes"
+            return Reason("OneTypeTooSmall", f"{text}. A gang never mixes GPU types: {mend}")
+        return Reason("TooFewHealthyNodes", f"{text}. It can start when nodes come back into service")
 
     def _protected(self, j: int, w: Workload, e: Evidence) -> str:
-        level = w.topology.required or "cluster"
+        cut = w.topology.segment and w.topology.segment < w.replicas
+        best = "the cluster" if cut else self._group_name(e, w.topology.required or "cluster")
         text = (
-            f"needs {shape(w)} in one {level}; {self._group_name(e, level)} comes closest, with room "
+            f"needs {shape(w)} {self._inside(w)}; {best} comes closest, with room "
             f"for {e.fits_unprotected} of {count(w.replicas, 'replica')} beside {self._keepers(e)}"
         )
         start_s = int(self.outcome.expected_start_s[j])
         if start_s >= 0:
-            text += f"; enough of that ends by {self._time(start_s)}"
+            text += (
+                f". With what ranks before it, and promises, it is expected to start at {self._time(start_s)}"
+            )
         hint = self._hint(w, e)
         return f"{text}. {hint}" if hint else text
 

@@ -60,7 +60,7 @@ def broken_text(names: Names, broken: Broken) -> str:
     """Say a broken rule in names."""
     who = names.workloads[broken.workload].id if broken.workload >= 0 else ""
     where = names.nodes[broken.node].name if broken.node >= 0 else ""
-    detail = re.sub(r"\{([wbpl])(-?\d+)\}", lambda m: _name(names, m[1], int(m[2])), broken.detail)
+    detail = re.sub(r"\{([wbplt])(-?\d+)\}", lambda m: _name(names, m[1], int(m[2])), broken.detail)
     return ": ".join(part for part in (who, where, broken.rule, detail) if part)
 
 
@@ -68,6 +68,8 @@ def _name(names: Names, kind: str, index: int) -> str:
     """Return what an index of a broken rule is called."""
     if kind == "w":
         return names.workloads[index].id
+    if kind == "t":
+        return format_time(index)
     if kind == "b":
         return names.budgets[index]
     if kind == "p":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from planner.errors import InputError
 from planner.model.plan import Decision
 from planner.model.site import Site
 from planner.model.snapshot import Snapshot
@@ -23,9 +24,14 @@ class Trial:
 
 
 def what_if(site: Site, snapshot: Snapshot, workload: Workload) -> list[Trial]:
-    """Return the decision on a workload added to the snapshot, for its own and for shorter min runtimes."""
+    """Return the decision on a workload added to the snapshot, for its own and for shorter min runtimes.
+
+    One that waits there already under the same id is replaced; InputError if it runs.
+    """
     asked_s = workload.min_runtime_s
     own_s = site.contract.default_min_runtime_s if asked_s is None else asked_s
+    if any(w.id == workload.id and w.state != "pending" for w in snapshot.workloads):
+        raise InputError([f"{workload.id}: runs already, give the new workload its own id"])
     others = tuple(w for w in snapshot.workloads if w.id != workload.id)
     trials = []
     for min_runtime_s in (own_s, *(s for s in SHORTER_S if s < own_s)):

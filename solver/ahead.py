@@ -13,6 +13,7 @@ import numpy as np
 
 from solver.board import UNCOUNTED, Board, Parts
 from solver.placing import choose
+from solver.shares import BEYOND, UNALLOCATED, WITHIN
 from solver.state import FOREVER_S, Bools, Ints, NodeState, Status
 
 
@@ -85,6 +86,27 @@ def earliest_start(board: Board, j: int, claims: Claims) -> tuple[int, Parts] | 
         else:
             high, best = middle, found
     return int(times[high]), best
+
+
+def gentlest_start(board: Board, j: int, claims: Claims) -> tuple[int, Parts] | None:
+    """Return the earliest certain start of gang `j`, on nodes where it takes the least from others.
+
+    At that time: free nodes if they do, else also what unallocated work holds, else what stands beyond its
+    share, and only at the last what stands within it.
+    """
+    found = earliest_start(board, j, claims)
+    if found is None:
+        return None
+    state, order = board.state, board.order
+    mine = board.standing & board.interruptible & (state.workloads.status == Status.RUNNING)
+    for tier in (UNALLOCATED, BEYOND, WITHIN):  # whoever is of this tier or an earlier one stays
+        stays = mine & (order.tier <= tier)
+        parts = choose(
+            board, j, place_slots(board, j, claims.merged(claims_of(board, stays).only(stays)), found[0])
+        )
+        if parts is not None:
+            return found[0], parts
+    return found
 
 
 def place_slots(board: Board, j: int, claims: Claims, time_s: int) -> Ints:

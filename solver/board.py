@@ -174,8 +174,8 @@ class Board:
             ok &= n.domain[w.required[j]] >= 0
         elif w.required[j] == Level.UNKNOWN:
             ok = np.zeros(n.count, dtype=bool)
-        if w.allocated[j]:
-            ok &= self.state.now_s + w.min_runtime_s[j] <= self.hold_s
+        ends_s = self.state.now_s + (int(w.min_runtime_s[j]) if w.allocated[j] else self.state.policy.due_s)
+        ok &= ends_s <= self.hold_s  # unallocated work keeps off what is promised for the next round
         return ok
 
     def slots(self, j: int, gpus: Ints, cpus: Ints, memory: Ints) -> Ints:

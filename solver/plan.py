@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from solver.state import Ints, Spread
 
 
@@ -59,7 +57,3 @@ class SolverReport:
     gap: float | None
     seconds: float
     notes: list[str] = field(default_factory=list)
-
-
-EMPTY_SPREAD = Spread(*(np.zeros(n, dtype=np.int64) for n in (1, 0, 0, 0)))
-"""The placements of nobody."""

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from solver.ahead import Claims, claims_of, earliest_start
+from solver.ahead import Claims, claims_of, gentlest_start
 from solver.board import UNCOUNTED, Board, Parts, leaving
 from solver.greedy import eviction_cost
 from solver.placing import group_key
@@ -70,9 +70,8 @@ def keep_promises(board: Board) -> Book:
         if w.status[j] == Status.RUNNING:
             continue
         leaves = w.status[j] == Status.STOPPING
-        if not leaves and board.order.position[j] == len(
-            board.order.sequence
-        ):  # unallocated, or it can never run here
+        ranked = board.order.position[j] < len(board.order.sequence)
+        if not leaves and not ranked:  # unallocated, or it can never run here
             book.moved[j] = Moved.MISFIT
             continue
         part = p.placement.part(i)
@@ -91,9 +90,17 @@ def keep_promises(board: Board) -> Book:
         if lost and w.allocated[j] and w.leaf[j] >= 0:
             homeless.append(j)
     for j in homeless:  # after all that can be kept: a promise moves for its own reasons only
-        found = earliest_start(board, j, claims)
-        if found is not None:
-            claims = _write(board, book, claims, j, found[1], found[0])
+        found = gentlest_start(board, j, claims)
+        if found is None:
+            continue
+        start_s, parts = found
+        if start_s <= state.now_s and w.status[j] == Status.PENDING:
+            ends_s = state.now_s + max(int(w.min_runtime_s[j]), 1)
+            if _start_there(board, j, parts, evicting=True) is None:
+                book.met.append(j)
+                claims = claims.plus(j, parts, ends_s)
+                continue
+        claims = _write(board, book, claims, j, parts, start_s)
     return book
 
 

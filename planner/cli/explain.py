@@ -35,8 +35,8 @@ def command(
 ) -> None:
     """Explain the decision on WORKLOAD, or with --workload when a new one would start if submitted now."""
     if file is not None:
-        if site_path is None or snapshot_path is None:
-            raise click.UsageError("--workload needs --site and --snapshot")
+        if site_path is None or snapshot_path is None or workload is not None:
+            raise click.UsageError("--workload needs --site and --snapshot, and names the workload itself")
         site = load_site(site_path)
         snapshot = load_snapshot(snapshot_path, site)
         trials = what_if(site, snapshot, load_workload(file, snapshot.time_s))

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from planner.errors import GangplanError
+from planner.errors import GangplanError, InputError
 
 COMMANDS = {
     "plan": "Plan one round; nothing is applied.",
@@ -46,6 +46,9 @@ class _Lazy(click.Group):
         except BrokenPipeError:  # the reader of our pipe (head, less) has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
+        except OSError as error:  # files are read and written by code that names them: this is stdout
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise InputError([f"stdout: cannot be written ({error.strerror or error})"]) from None
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})

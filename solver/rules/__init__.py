@@ -30,8 +30,8 @@ from dataclasses import dataclass
 class Broken:
     """One broken rule: its code, the workload and the node concerned (-1: none), and what is wrong in words.
 
-    In `detail` {w3} stands for workload 3, {b3} for a budget, {p3} for a pool and {l3} for a level: whoever
-    knows names fills them in.
+    In `detail` {w3} stands for workload 3, {b3} for a budget, {p3} for a pool, {l3} for a level and {t3} for
+    a time: whoever knows names fills them in.
     """
 
     rule: str

@@ -50,7 +50,7 @@ def _room(world: World) -> Iterator[Broken]:
             load = total(column[claims.node[active]], row[active], len(touched))
             for k in np.flatnonzero(load > size[touched]).tolist():
                 i = int(touched[k])
-                detail = f"{load[k]} of {size[i]} {unit} protected or promised at {start_s}"
+                detail = f"{load[k]} of {size[i]} {unit} protected or promised at {{t{start_s}}}"
                 yield Broken("promise", -1, i, detail)
 
 
@@ -65,4 +65,8 @@ def promise_moved(world: World, explained: AbstractSet[int]) -> Iterator[Broken]
         kept = j in now_promised and now_promised[j] <= start_s
         settled = status[j] == Status.RUNNING or plan.action[j] in (Action.START, Action.REJECT)
         if not (kept or settled or j in explained):
-            yield Broken("promise_moved", j, -1, f"promised {start_s}, now {now_promised.get(j)}")
+            yield Broken("promise_moved", j, -1, f"promised {{t{start_s}}}, now {_when(now_promised.get(j))}")
+
+
+def _when(start_s: int | None) -> str:
+    return "nothing" if start_s is None else f"{{t{start_s}}}"

@@ -1,6 +1,7 @@
 import os
 import stat
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +71,27 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, path):
         write_atomic(tmp_path / path, "x")
     assert str(tmp_path / path) in str(caught.value)
     assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_a_link_is_followed_and_stays_a_link(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_atomic(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_what_is_no_regular_file_is_written_to_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_atomic(pipe, "text")
+    assert os.read(reader, 9) == b"text"
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["", "-"])
+def test_no_name_is_refused(name):
+    with pytest.raises(InputError, match="is no name for a file"):
+        write_atomic(Path(name), "text")

@@ -201,7 +201,7 @@ def test_protected_work_is_named_by_its_place_and_its_end():
         "8 GPUs protected until 2026-10-09T14:00:00Z",
     ):
         assert word in found.text
-    assert "ends by 2026-10-09T14:00:00Z" in found.text
+    assert "expected to start at 2026-10-09T14:00:00Z" in found.text
 
 
 def test_the_closest_of_several_domains_is_named():

@@ -92,7 +92,7 @@ def test_a_broken_promise_names_the_node_and_the_numbers():
     world = state([node(), node()], [running(gpus=1, at=[1], min_runtime_h=9), pending()])
     (found,) = check(world, decisions(world, promised={1: (1, [1])}))
     start_s = world.now_s + 3600
-    assert (found.node, found.detail) == (1, f"9 of 8 GPUs protected or promised at {start_s}")
+    assert (found.node, found.detail) == (1, f"9 of 8 GPUs protected or promised at {{t{start_s}}}")
 
 
 @pytest.mark.parametrize("work", [pending(), stopping(gpus=1, at=[1])])
