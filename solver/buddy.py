@@ -22,7 +22,7 @@ Slot = tuple[int, int]
 """A slot size as a fraction: (s, k) is s / k GPUs."""
 
 FRACTIONS = 5
-"""Off the chain slots of a size over 1 to this have rows."""
+"""Slots of a size outside the longest chain over 1 to this have rows."""
 
 RUNTIME_BUCKETS_S = (900, 3600, 7200, 14400)
 """Classes do not mix starts whose protection lasts very differently: they end in different company."""
@@ -215,19 +215,30 @@ def is_chain(sizes: Ints) -> bool:
 def row_slots(sizes: Ints) -> list[Slot]:
     """Return the slots that need a row for these piece sizes.
 
-    On a divisor chain the sizes themselves: exact. Off it also 1 and fractions of the sizes, which cut most
-    of what whole slots overstate (`benchmarks.overstatement`): a slot (s, k) holds s / k GPUs.
+    On a divisor chain the sizes themselves: exact. Off it also 1, and fractions of the sizes outside the
+    longest chain, which cut most of what whole slots overstate (`benchmarks.overstatement`): a slot (s, k)
+    holds s / k GPUs.
     """
     sizes = np.unique(sizes)
     if is_chain(sizes):
         return [(s, 1) for s in sizes.tolist()]
+    chain = set(_longest_chain(sizes.tolist()))
     rows = {(1, 1)}
     for s in sizes.tolist():
-        for k in range(1, FRACTIONS + 1):
+        for k in range(1, 2 if s in chain else FRACTIONS + 1):
             if s > k:  # a slot of one GPU or less says what (1, 1) says
                 divisor = math.gcd(s, k)
                 rows.add((s // divisor, k // divisor))
     return sorted(rows, key=lambda slot: (slot[0] / slot[1], slot))
+
+
+def _longest_chain(sizes: list[int]) -> list[int]:
+    """Return the longest divisor chain among sorted distinct sizes; of several the one of smaller sizes."""
+    best: dict[int, list[int]] = {}
+    for s in sizes:
+        below = [best[t] for t in best if s % t == 0]
+        best[s] = [*max(below, key=len, default=[]), s]
+    return max(best.values(), key=len)
 
 
 def allowed_pools(state: State, classes: Classes) -> Bools:

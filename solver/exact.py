@@ -31,7 +31,7 @@ LEAST_S = 0.05
 FIRST_SHARE = 0.7
 """Share of the time that is left which the first tier's solves may take: the second needs some as well."""
 
-REFINE_LIMIT_S = 2.0
+VICTIMS_LIMIT_S, PLACES_LIMIT_S = 2.0, 0.7
 """Choosing victims and places, once starts are settled, is worth so much time; any answer is a valid plan."""
 
 PLACES_GAP = 0.02
@@ -155,9 +155,10 @@ class _Tier:
         most = model.offset + float(np.maximum(model.objective, 0) @ model.upper)
         return self.gap * min(1.0, at_share / most) if most > 0 else self.gap
 
-    def _refine(self, model: LinearModel, gap: float, start: Floats | None, what: str) -> Solution:
-        limit_s = min(max(self._left_s(), LEAST_S), REFINE_LIMIT_S)
-        solution = self.solve(model, limit_s, gap, start)
+    def _refine(
+        self, model: LinearModel, limit_s: float, gap: float, start: Floats | None, what: str
+    ) -> Solution:
+        solution = self.solve(model, min(max(self._left_s(), LEAST_S), limit_s), gap, start)
         note = CUT_NOTE.format(what)
         if solution.status != "optimal" and note not in self.report.notes:
             self.report.notes.append(note)
@@ -178,7 +179,7 @@ class _Tier:
         spared = a.rows("spared", np.zeros((1, 1), dtype=np.int64), lower=weights @ np.rint(x[keep[later]]))
         a.put(np.repeat(spared, len(weights)), keep[later], weights)
         model = a.build()
-        solution = self._refine(model, 0.0, x, "victims")
+        solution = self._refine(model, VICTIMS_LIMIT_S, 0.0, x, "victims")
         worse = solution.x is None or solution.objective < model.value(x)
         return x if worse or solution.x is None else solution.x
 
@@ -187,7 +188,7 @@ class _Tier:
         wider = formulate_places(f, x)
         if wider is None:
             return counts_of(f, x)
-        solution = self._refine(wider.model, PLACES_GAP, None, "places")
+        solution = self._refine(wider.model, PLACES_LIMIT_S, PLACES_GAP, None, "places")
         return counts_of(f, x) if solution.x is None else counts_of(wider, solution.x)
 
 

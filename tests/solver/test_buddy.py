@@ -77,7 +77,7 @@ def test_on_the_chain_every_size_has_a_row():
 
 
 def test_off_the_chain_single_gpus_and_fractions_of_sizes_have_rows():
-    assert row_slots(ints(5, 2, 5)) == [(1, 1), (5, 4), (5, 3), (2, 1), (5, 2), (5, 1)]
+    assert row_slots(ints(5, 2, 8)) == [(1, 1), (5, 4), (5, 3), (2, 1), (5, 2), (5, 1), (8, 1)]
 
 
 # --- domains ----------------------------------------------------------------------------------------------
