@@ -76,6 +76,17 @@ def test_each_hour_counts_with_its_own_share_and_capacity(ledger):
     assert units(account(SITE, ledger, T).entitled) == {"a": 8 + 4 + 8, "b": 24 + 12 + 8}
 
 
+def test_a_part_of_an_hour_is_worth_a_part(ledger):
+    """Ten minutes known, with half of the share asked for; then a window that cuts them in the middle."""
+    saw(ledger, T - HOUR, T - HOUR + 600, asked={"a": 4, "b": 24})
+    found = account(SITE, ledger, T)
+    assert found.known_s == 600
+    assert units(found.entitled) == {"a": 8 / 6, "b": 4}
+    assert units(found.owed) == {"a": 4 / 6, "b": 4}
+    cut = account(SITE, ledger, T - HOUR + 300 + WEEK)
+    assert (cut.known_s, units(cut.entitled)["a"]) == (300, 4 / 6)
+
+
 def test_a_new_allocation_has_no_claim_on_the_past(ledger):
     saw(ledger, T - 2 * HOUR, T - HOUR, share={"b": 10**9})
     saw(ledger, T - HOUR, T)
