@@ -102,6 +102,8 @@ class NaiveResult(NamedTuple):
         Seconds from the start of building, and objective, of each better plan.
     reached_s : float or None
         When a plan within 2% of the target was first found; None = never, or no target.
+    proved_s : float or None
+        When the solver itself knew its plan to be within 2% of its bound.
     """
 
     objective: float
@@ -109,6 +111,7 @@ class NaiveResult(NamedTuple):
     seconds: float
     trajectory: list[tuple[float, float]]
     reached_s: float | None
+    proved_s: float | None
 
 
 class _Watch(cp_model.CpSolverSolutionCallback):
@@ -118,11 +121,26 @@ class _Watch(cp_model.CpSolverSolutionCallback):
         super().__init__()
         self._began, self._scale = began, scale
         self.trajectory: list[tuple[float, float]] = []
+        self.bound = math.inf
+        self.proved_s: float | None = None
 
     def on_solution_callback(self) -> None:
         """Note one plan; the solver calls this."""
         now = time.perf_counter() - self._began
         self.trajectory.append((now, self.objective_value / self._scale))
+        self._compare()
+
+    def on_bound(self, bound: float) -> None:
+        """Note a better bound; the solver calls this."""
+        self.bound = min(self.bound, bound / self._scale)
+        self._compare()
+
+    def _compare(self) -> None:
+        """Note when the best plan is first proven to be within 2% of the best bound."""
+        if self.proved_s is None and self.trajectory:
+            best = self.trajectory[-1][1]
+            if self.bound - best <= CLOSE * abs(self.bound):
+                self.proved_s = time.perf_counter() - self._began
 
 
 def solve_naive(
@@ -148,6 +166,7 @@ def solve_naive(
     solver.parameters.max_time_in_seconds = time_limit_s
     solver.parameters.num_workers = workers
     watch = _Watch(began, scale)
+    solver.best_bound_callback = watch.on_bound
     status = solver.solve(model, watch)
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     reached = None if target is None else _reached_s(watch.trajectory, target)
@@ -157,6 +176,7 @@ def solve_naive(
         seconds=time.perf_counter() - began,
         trajectory=watch.trajectory,
         reached_s=reached,
+        proved_s=watch.proved_s or (time.perf_counter() - began if status == cp_model.OPTIMAL else None),
     )
 
 
