@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -46,7 +47,9 @@ class _Lazy(click.Group):
         except BrokenPipeError:  # the reader of our pipe (head, less) has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
-        except OSError as error:  # files are read and written by code that names them: this is stdout
+        except OSError as error:  # files are written by code that names them: a full disk here is stdout's
+            if error.errno not in (errno.ENOSPC, errno.EFBIG, errno.EIO):
+                raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise InputError([f"stdout: cannot be written ({error.strerror or error})"]) from None
 

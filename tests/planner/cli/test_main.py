@@ -180,3 +180,13 @@ def test_the_installed_command_is_this_one():
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="gangplan")
     main: Callable[[], None] = script.load()
     assert main.__module__ == "planner.cli.main"
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no device that is always full")
+def test_a_full_disk_behind_stdout_is_one_line_and_no_traceback():
+    with Path("/dev/full").open("w") as full:
+        call = [sys.executable, "-c", "from planner.cli import main; main()", "schema", "site"]
+        done = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("stdout: cannot be written")
+    assert done.stderr.count("\n") == 1
