@@ -68,15 +68,15 @@ def decide(state: State, params: SolveParams) -> Outcome:
     began_s = time.monotonic()
     opened = _open(state)
     board, pending, unallocated = opened.board, opened.pending, opened.unallocated
-    plans = [_Candidate("greedy", polish(greedy(board, pending), pending, unallocated))]
+    plans = [_Candidate("greedy", polish(greedy(board, pending), pending, unallocated), opened)]
     report = Report()
     if params.backend != "greedy" and len(pending):
         solved, report = exact(board, pending, _back_end(params), began_s + params.time_limit_s, params.gap)
-        plans.append(_Candidate(params.backend, polish(solved, pending, unallocated)))
+        plans.append(_Candidate(params.backend, polish(solved, pending, unallocated), opened))
     book = opened.book
-    best, notes = _best(plans, state, book)
+    best, notes = _best(plans)
     return Outcome(
-        decisions=best.decisions(book),
+        decisions=best.decisions,
         report=_summary(best, report, params, notes, time.monotonic() - began_s),
         order=board.order,
         board=best.board,
@@ -84,7 +84,7 @@ def decide(state: State, params: SolveParams) -> Outcome:
         rejected=opened.rejected,
         expected_start_s=_expected(best.board, book),
         lane=opened.lane,
-        broken=best.broken(state, book),
+        broken=best.broken,
     )
 
 
@@ -140,38 +140,35 @@ def _back_end(params: SolveParams) -> Callable[[LinearModel, float, float, Float
     return solve
 
 
-@dataclass
 class _Candidate:
-    """A plan that one rung made."""
+    """A plan that one rung made, and the rules that it breaks."""
 
-    rung: str
-    board: Board
-
-    def decisions(self, book: Book) -> Decisions:
-        board, state = self.board, self.board.state
-        w = state.workloads
-        action = np.full(w.count, int(Action.WAIT))
-        action[board.standing & (w.status == Status.RUNNING)] = Action.KEEP
-        action[~board.standing & (w.status == Status.RUNNING)] = Action.PREEMPT
-        action[w.status == Status.STOPPING] = Action.PREEMPT
-        action[list(board.starts)] = Action.START
-        action[rejections(state) != Reject.NO] = Action.REJECT
-        promised, start_s, placement = book.spread(board)
-        victims = {r: board.gainers(r) for r in sorted(board.victims)}
-        return Decisions(action, board.spread(), victims, promised, start_s, placement)
-
-    def broken(self, state: State, book: Book) -> list[Broken]:
-        return check(state, self.decisions(book), set(book.moved))
+    def __init__(self, rung: str, board: Board, opened: _Opened) -> None:
+        self.rung, self.board = rung, board
+        self.decisions = _decisions(board, opened.book, opened.rejected)
+        self.broken = check(board.state, self.decisions, set(opened.book.moved))
 
 
-def _best(plans: list[_Candidate], state: State, book: Book) -> tuple[_Candidate, list[str]]:
+def _decisions(board: Board, book: Book, rejected: Ints) -> Decisions:
+    w = board.state.workloads
+    action = np.full(w.count, int(Action.WAIT))
+    action[board.standing & (w.status == Status.RUNNING)] = Action.KEEP
+    action[~board.standing & (w.status == Status.RUNNING)] = Action.PREEMPT
+    action[w.status == Status.STOPPING] = Action.PREEMPT
+    action[list(board.starts)] = Action.START
+    action[rejected != Reject.NO] = Action.REJECT
+    promised, start_s, placement = book.spread(board)
+    victims = {r: board.gainers(r) for r in sorted(board.victims)}
+    return Decisions(action, board.spread(), victims, promised, start_s, placement)
+
+
+def _best(plans: list[_Candidate]) -> tuple[_Candidate, list[str]]:
     """Return the best plan that breaks no rule; of two as good, that of the later rung."""
     notes: list[str] = []
     best: _Candidate | None = None
     for plan in plans:
-        broken = plan.broken(state, book)
-        if broken:
-            notes.append(f"the {plan.rung} plan broke a rule and was dropped: {broken[0].rule}")
+        if plan.broken:
+            notes.append(f"the {plan.rung} plan broke a rule and was dropped: {plan.broken[0].rule}")
         elif best is None or not _better(best.board.objective(), plan.board.objective()):
             best = plan
     return best or plans[0], notes

@@ -13,18 +13,7 @@ import numpy as np
 from solver.board import Board, Parts
 from solver.greedy import eviction_cost, start_by_eviction, start_free, victims_for, worth
 from solver.lane import run_lane
-from solver.shares import (
-    BAND_EDGES,
-    BEYOND,
-    LEAST_PRICE,
-    LOWEST_RATIO,
-    UNALLOCATED,
-    UNALLOCATED_BAND,
-    UNALLOCATED_PRICE,
-    WITHIN,
-    Order,
-    commitments,
-)
+from solver.shares import BEYOND, UNALLOCATED, WITHIN, Order, bands, commitments, prices
 from solver.state import Bools, Ints, State, Workloads
 
 
@@ -85,15 +74,11 @@ def _ratio(state: State, j: int) -> float:
 def _ranked(order: Order, state: State, j: int, ratio: float) -> Order:
     """Return the order with the last workload in it: after all candidates of no higher ratio."""
     allocated = bool(state.workloads.allocated[j])
+    tier_of_j = (WITHIN if ratio <= 1 else BEYOND) if allocated else UNALLOCATED
+    one, its_tier = np.array([ratio]), np.array([tier_of_j])
     position, tier, band = order.position.copy(), order.tier.copy(), order.band.copy()
     ratios, price = order.ratio.copy(), order.price.copy()
-    first_beyond = int(np.searchsorted(BAND_EDGES, 1.0)) + 1
-    ratios[j] = ratio
-    tier[j] = (WITHIN if ratio <= 1 else BEYOND) if allocated else UNALLOCATED
-    edge = int(np.searchsorted(BAND_EDGES, ratio))
-    band[j] = max(edge, first_beyond) if ratio > 1 else edge
-    price[j] = max(1 / max(ratio, LOWEST_RATIO), LEAST_PRICE)
-    if not allocated:
-        band[j], price[j] = UNALLOCATED_BAND, UNALLOCATED_PRICE
+    ratios[j], tier[j] = ratio, tier_of_j
+    band[j], price[j] = bands(one, its_tier)[0], prices(one, its_tier)[0]
     position[j] = int((order.ratio[order.sequence] <= ratio).sum())
     return replace(order, position=position, ratio=ratios, price=price, tier=tier, band=band)

@@ -245,16 +245,26 @@ def _priced(state: State, sequence: Ints, ratio: Floats) -> Order:
     highest = np.full(w.count, np.inf)
     highest[sequence] = np.maximum.accumulate(ratio[sequence]) if k else 0.0
     tier = _tiers(state, ratio)
+    price = prices(highest, tier)
+    price[sequence] *= 1 - SEPARATION * np.arange(k) / max(k, 1)
+    in_money = _in_money(state, sequence)
+    return Order(sequence, position, ratio, price, tier, bands(highest, tier), in_money)
+
+
+def bands(ratio: Floats, tier: Ints) -> Ints:
+    """Return the bands of ratios, int64[K]; those of a tier lie all before those of the next."""
     first_beyond = int(np.searchsorted(BAND_EDGES, 1.0)) + 1
-    band = np.searchsorted(BAND_EDGES, highest)
+    band = np.searchsorted(BAND_EDGES, ratio)
     band = np.where(tier == WITHIN, np.minimum(band, first_beyond - 1), np.maximum(band, first_beyond))
     band[tier == UNALLOCATED] = UNALLOCATED_BAND
-    price = np.full(w.count, UNALLOCATED_PRICE)
-    price[w.allocated] = LEAST_PRICE
-    falling = 1 - SEPARATION * np.arange(k) / max(k, 1)
-    worth = 1 / np.maximum(highest[sequence], LOWEST_RATIO)
-    price[sequence] = np.maximum(worth, LEAST_PRICE) * falling
-    return Order(sequence, position, ratio, price, tier, band, _in_money(state, sequence))
+    return band
+
+
+def prices(ratio: Floats, tier: Ints) -> Floats:
+    """Return what a GPU-hour is worth at a ratio, float64[K], before separation."""
+    price = np.maximum(1 / np.maximum(ratio, LOWEST_RATIO), LEAST_PRICE)
+    price[tier == UNALLOCATED] = UNALLOCATED_PRICE
+    return price
 
 
 def _tiers(state: State, ratio: Floats) -> Ints:
