@@ -18,29 +18,11 @@ from solver.linear import Solution, infeasible, no_answer
 from solver.polish import polish
 from solver.problem import problem_of
 from solver.shares import BEYOND, WITHIN
-from solver.state import State, Status
+from solver.state import State
+from tests.solver.banded import ASK, BANDS, PAST, SHARES, board_of, pending_of
 from tests.solver.factories import node, pending, running, state
 from tests.solver.oracles import TIERS, TierOracle, is_exact, order_of, tier_worlds, waiting
 from tests.solver.seeded import GAP, back_end, instance_state, random_state
-
-PAST = {"min_runtime_h": 1, "started_h_ago": 5}
-ASK = {"min_runtime_h": 1}
-SHARES = {"low": 0.25, "mid": 0.25, "high": 0.25, "over": 0.25}
-BANDS = {
-    "shares": SHARES,
-    "ratios": {"low": 0.1, "mid": 0.4, "high": 0.9, "over": 2.0},
-    "entitled_gpu_h": dict.fromkeys(SHARES, 10**6),
-}
-
-
-def board_of(nodes, workloads, **more) -> Board:
-    world = state(nodes, workloads, **BANDS | more)
-    return Board(world, order_of(world))
-
-
-def pending_of(board: Board) -> np.ndarray:
-    sequence = board.order.sequence
-    return sequence[board.state.workloads.status[sequence] == Status.PENDING]
 
 
 def solved(board: Board, js=None, solve=None, gap: float = 1e-9, seconds: float = 60):

@@ -9,28 +9,9 @@ from hypothesis import given, settings
 from solver.board import Board
 from solver.greedy import eviction_cost, greedy, victims_for, worth
 from solver.shares import ALLOCATED_VICTIM, BEYOND, UNALLOCATED, WITHIN
-from solver.state import Status
-from tests.solver.factories import node, pending, running, state
-from tests.solver.oracles import TIERS, TierOracle, is_exact, order_of, tier_worlds, waiting
-
-PAST = {"min_runtime_h": 1, "started_h_ago": 5}
-ASK = {"min_runtime_h": 1}
-SHARES = {"low": 0.25, "mid": 0.25, "high": 0.25, "over": 0.25}
-BANDS = {
-    "shares": SHARES,
-    "ratios": {"low": 0.1, "mid": 0.4, "high": 0.9, "over": 2.0},
-    "entitled_gpu_h": dict.fromkeys(SHARES, 10**6),
-}
-
-
-def board_of(nodes, workloads, **more) -> Board:
-    world = state(nodes, workloads, **BANDS | more)
-    return Board(world, order_of(world))
-
-
-def pending_of(board: Board) -> np.ndarray:
-    sequence = board.order.sequence
-    return sequence[board.state.workloads.status[sequence] == Status.PENDING]
+from tests.solver.banded import ASK, PAST, board_of, pending_of
+from tests.solver.factories import node, pending, running
+from tests.solver.oracles import TIERS, TierOracle, is_exact, tier_worlds, waiting
 
 
 def run(nodes, workloads, **more) -> Board:

@@ -12,22 +12,9 @@ from solver.placing import find_free
 from solver.polish import fill, fill_unallocated, give_back, polish, spare_victims
 from solver.shares import WITHIN
 from solver.state import Status
-from tests.solver.factories import HOUR_S, NOW_S, node, pending, running, state
-from tests.solver.oracles import order_of, tier_worlds
-
-PAST = {"min_runtime_h": 1, "started_h_ago": 5}
-ASK = {"min_runtime_h": 1}
-SHARES = {"low": 0.25, "mid": 0.25, "high": 0.25, "over": 0.25}
-BANDS = {
-    "shares": SHARES,
-    "ratios": {"low": 0.1, "mid": 0.4, "high": 0.9, "over": 2.0},
-    "entitled_gpu_h": dict.fromkeys(SHARES, 10**6),
-}
-
-
-def board_of(nodes, workloads, **more) -> Board:
-    world = state(nodes, workloads, **BANDS | more)
-    return Board(world, order_of(world))
+from tests.solver.banded import ASK, PAST, board_of
+from tests.solver.factories import HOUR_S, NOW_S, node, pending, running
+from tests.solver.oracles import tier_worlds
 
 
 def waits(board: Board) -> tuple[np.ndarray, np.ndarray]:
