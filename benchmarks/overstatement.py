@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.naive import NaiveProblem, solve_naive
-from solver import backends
+from solver import backends, buddy
 from solver.board import Board
 from solver.exact import exact
 from solver.formulation import formulate
@@ -224,7 +224,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.overstatement")
     parser.add_argument("--instances", type=int, default=300, help="of each family (300)")
     parser.add_argument("--seed", type=int, default=0, help="of the first instance (0)")
+    parser.add_argument(
+        "--fractions", type=int, default=buddy.FRACTIONS, help="slots of a size over 1 to this"
+    )
     arguments = parser.parse_args(argv)
+    buddy.FRACTIONS = arguments.fractions
     print(f"{arguments.instances} instances of each family, seeds from {arguments.seed}")
     print("| family | exact | mean overstatement | p95 | worst | mean shortfall | worst | not proven |")
     print("|---|---|---|---|---|---|---|---|")
