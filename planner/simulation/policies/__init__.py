@@ -1,0 +1,1 @@
+"""Scheduling policies, one file each, all deciding through `planner.simulation.policies.base`."""
