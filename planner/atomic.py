@@ -5,13 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from planner.errors import InputError
 
 
-def write_atomic(path: Path, text: str) -> None:
-    """Write UTF-8 text so that readers and a crash see the old file or the new one, nothing between.
+def write_atomic(path: Path, content: str | bytes) -> None:
+    """Write text (as UTF-8) or bytes, so that readers and a crash see the old file or the new one.
+
+    Raises InputError as `writing` does.
+    """
+    with writing(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for bytes that takes its name only when the block ends without an error.
 
     The temporary file stands in the same directory, so that the rename stays on one file system, and gets
     its mode from the umask (a file of mode 0600 could not be read by others). It is gone whatever happens.
@@ -24,9 +36,13 @@ def write_atomic(path: Path, text: str) -> None:
     draft = path.parent / f".{path.name}.{secrets.token_hex(6)}.tmp"
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
-            path.write_text(text, encoding="utf-8")
+            with path.open("wb") as file:
+                yield file
             return
-        _write_new(draft, text.encode())
+        with _create(draft) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
         draft.replace(path)
         _sync_directory(path.parent)
     except OSError as error:
@@ -39,13 +55,9 @@ def write_atomic(path: Path, text: str) -> None:
             draft.unlink()
 
 
-def _write_new(path: Path, data: bytes) -> None:
-    """Write a file that must not be there yet, through to the disk."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+def _create(path: Path) -> BinaryIO:
+    """Open a file that must not be there yet."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb")
 
 
 def _sync_directory(directory: Path) -> None:

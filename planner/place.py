@@ -26,7 +26,7 @@ from solver.evidence import lost_gpu_s
 from solver.feasible import Reject, placeable, rejections
 from solver.hotpath import Placed, place, with_last
 from solver.shares import rank
-from solver.state import Status
+from solver.state import State, Status
 
 SPARE = "\U0010ffff"
 """Id of the spare workload: sorts after every other."""
@@ -69,6 +69,18 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
     return replace(snapshot, time_s=time_s, workloads=tuple(workloads), reservations=plan.reservations)
 
 
+def standing_board(state: State) -> Board:
+    """Return the board of a state as it stands between rounds: interruptible work ranked, promises held."""
+    w = state.workloads
+    runs = (w.status == Status.RUNNING) & ~state.protected & w.allocated & (w.leaf >= 0)
+    runs[leaving(state)] = False
+    board = Board(state, rank(state, np.flatnonzero(runs), placeable(state)))
+    for i, start_s in enumerate(state.promises.start_s.tolist()):
+        nodes = state.promises.placement.node[state.promises.placement.part(i)]
+        board.hold_s[nodes] = np.minimum(board.hold_s[nodes], start_s)
+    return board
+
+
 class Standing:
     """A standing plan, kept ready: each `place` answers as if its workload were the only new one.
 
@@ -85,18 +97,7 @@ class Standing:
         spare = Workload(SPARE, next(iter(self.shares)), 1, 0, world.time_s, "pending", min_runtime_s=0)
         encoded = encode(site, replace(world, workloads=(*world.workloads, spare)))
         self.state, self.names = encoded.state, encoded.names
-        self.board = self._board()
-
-    def _board(self) -> Board:
-        state = self.state
-        w = state.workloads
-        runs = (w.status == Status.RUNNING) & ~state.protected & w.allocated & (w.leaf >= 0)
-        runs[leaving(state)] = False
-        board = Board(state, rank(state, np.flatnonzero(runs), placeable(state)))
-        for i, start_s in enumerate(state.promises.start_s.tolist()):
-            nodes = state.promises.placement.node[state.promises.placement.part(i)]
-            board.hold_s[nodes] = np.minimum(board.hold_s[nodes], start_s)
-        return board
+        self.board = standing_board(self.state)
 
     def place(self, workload: Workload) -> Result:
         """Decide on one new pending workload; nothing that the plan protects or promises is touched."""

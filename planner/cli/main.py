@@ -18,6 +18,8 @@ COMMANDS = {
     "place": "Place one new workload beside a standing plan, without a solver.",
     "explain": "Say why a workload waits, or when a new one would start.",
     "shares": "Show the allocations: share, usage, ratio, owed and delivered.",
+    "simulate": "Run days of work through a policy, in seconds.",
+    "snapshot": "Cut a snapshot out of a simulated moment.",
     "ledger": "Show, import, export and prune the record of who used what.",
     "check": "Validate a site file, and a snapshot against it.",
     "schema": "Print the JSON Schema of a site file, a snapshot or a plan.",

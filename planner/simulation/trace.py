@@ -29,6 +29,8 @@ class Trace:
     gpu_types : tuple of tuple of str
         Accepted ones; empty = any.
     topology_required, topology_preferred : tuple of str or None
+    segment : int64[T]
+        Replicas that share one required domain; 0 = none.
     cpus_milli_per_replica, memory_bytes_per_replica : int64[T]
         0 where the trace does not say.
     gpu_utilization : float64[T]
@@ -50,6 +52,7 @@ class Trace:
     gpu_types: tuple[tuple[str, ...], ...]
     topology_required: tuple[str | None, ...]
     topology_preferred: tuple[str | None, ...]
+    segment: Ints
     cpus_milli_per_replica: Ints
     memory_bytes_per_replica: Ints
     gpu_utilization: Floats

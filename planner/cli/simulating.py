@@ -1,0 +1,115 @@
+"""What the commands that simulate have in common: their options, and how inputs become a case."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from planner.errors import InputError
+from planner.simulation.engine import Options, Outages
+from planner.simulation.node_events import draw, read_node_events
+from planner.simulation.policies import POLICIES
+from planner.simulation.session import Case, digest_of
+from planner.simulation.tracefile import read_trace
+from planner.site import load_site
+from planner.units import parse_duration
+
+PATH = click.Path(path_type=Path)
+DAY_S = 86_400
+
+
+class Span(click.ParamType[int]):
+    """A duration of an option, in seconds; at least a second."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the seconds that a duration says."""
+        if isinstance(value, int):
+            return value
+        try:
+            seconds = parse_duration(value)
+        except ValueError as e:
+            self.fail(str(e), param, ctx)
+        if seconds < 1:
+            self.fail(f"{value} is too short, write 1s or more", param, ctx)
+        return seconds
+
+
+trace = click.option("--trace", "trace_path", type=PATH, required=True, help="Trace (CSV or Parquet).")
+policy = click.option(
+    "--policy", type=click.Choice(list(POLICIES)), default="budget", show_default=True, help="Who is served."
+)
+period = click.option(
+    "--period", "period_s", type=Span(), default="60s", show_default=True, help="Time between rounds."
+)
+seed = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn."
+)
+node_events = click.option(
+    "--node-events", "events_path", type=PATH, help="CSV of failures and repairs: time_s, node, state."
+)
+
+
+def case_of(
+    site_path: Path,
+    trace_path: Path,
+    options: Options,
+    events_path: Path | None = None,
+    failures: tuple[int, int] | None = None,
+) -> Case:
+    """Read the inputs of a simulation.
+
+    Parameters
+    ----------
+    failures : (int, int) or None
+        Mean seconds between two failures of a node, and to its repair: outages are drawn by the seed.
+    """
+    site, trace = load_site(site_path), read_trace(trace_path)
+    if not site.clusters:
+        raise InputError([f"{site_path}: clusters: is empty, list the inventory that a simulation runs on"])
+    names = [n.name for c in site.clusters for n in c.nodes]
+    outages = Outages()
+    if events_path is not None:
+        outages = read_node_events(events_path, names)
+    elif failures is not None:
+        end_s = options.end_s or int(trace.submitted_s.max(initial=0)) + DAY_S
+        outages = draw(names, *failures, end_s, options.seed)
+    files = [site_path, trace_path, *([] if events_path is None else [events_path])]
+    return Case(site, trace, options, outages, digest_of(files, options, failures))
+
+
+@contextmanager
+def progress(title: str, end_s: int) -> Iterator[Callable[[int], bool]]:
+    """Show a bar on a terminal, and turn the first Ctrl-C (or SIGTERM) into a stop between two rounds.
+
+    Yields what is called after every round with the simulated time; it says whether to go on.
+    """
+    stopped = False
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        nonlocal stopped
+        stopped = True
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, before[name])  # the second one ends it the hard way
+
+    before = {name: signal.signal(name, stop) for name in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with click.progressbar(
+            length=end_s, label=title, file=sys.stderr, hidden=not sys.stderr.isatty()
+        ) as bar:
+
+            def go_on(now_s: int) -> bool:
+                bar.update(min(now_s, end_s) - bar.pos)
+                return not stopped
+
+            yield go_on
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
