@@ -102,5 +102,10 @@ def _resumed(case: Case, path: Path) -> Engine:
         raise InputError(
             [f"{path}: is of other inputs, remove it to begin anew or give the inputs that it was made with"]
         )
-    engine: Engine = pickle.loads(body)  # noqa: S301 - our own file, of our own digest
+    try:
+        engine = pickle.loads(body)  # noqa: S301 - our own file, of our own digest
+    except Exception as error:  # whatever half a pickle or one of another version raises
+        raise InputError([f"{path}: is damaged ({error}), remove it to begin anew"]) from None
+    if not isinstance(engine, Engine):
+        raise InputError([f"{path}: holds no simulation, remove it to begin anew"])
     return engine

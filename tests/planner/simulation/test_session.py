@@ -1,0 +1,77 @@
+"""A stopped simulation leaves a checkpoint, and goes on from it as if nothing had been."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from planner.errors import InputError
+from planner.simulation import session
+from planner.simulation.engine import Options, Outages
+from planner.simulation.session import CHECKPOINT, Case, digest_of, simulate
+from tests.planner.simulation.small import HOUR, happened, site, trace
+
+WORK = trace(*({"submitted_s": 600 * k, "allocation": "ab"[k % 2], "runtime_s": 2 * HOUR} for k in range(20)))
+
+
+def case(digest: str = "1", policy: str = "budget-greedy") -> Case:
+    return Case(site(2), WORK, Options(policy), Outages(), digest)
+
+
+def test_a_whole_run_leaves_no_checkpoint(tmp_path: Path):
+    _, over = simulate(case(), tmp_path)
+    assert over
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stopped_run_goes_on_to_the_same_end(tmp_path: Path):
+    rounds = itertools.count()
+    _, over = simulate(case(), tmp_path, go_on=lambda _: next(rounds) < 30)
+    assert not over
+    resumed, over = simulate(case(), tmp_path, resume=True)
+    whole, _ = simulate(case(), None)
+    assert over
+    assert happened(resumed.history()) == happened(whole.history())
+    assert not (tmp_path / CHECKPOINT).exists()
+
+
+def test_without_resume_a_checkpoint_is_not_read(tmp_path: Path):
+    (tmp_path / CHECKPOINT).write_bytes(b"2\nnonsense")
+    assert simulate(case(), tmp_path)[1]
+
+
+def test_a_checkpoint_of_other_inputs_is_refused(tmp_path: Path):
+    simulate(case(digest="1"), tmp_path, go_on=lambda _: False)
+    with pytest.raises(InputError, match="other inputs"):
+        simulate(case(digest="2"), tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("kept", [b"", b"1\n", b"1\nnonsense", b"1\n\x80\x05N."])
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path, kept: bytes):
+    (tmp_path / CHECKPOINT).write_bytes(kept)
+    with pytest.raises(InputError, match="checkpoint"):
+        simulate(case(), tmp_path, resume=True)
+
+
+def test_long_runs_are_checkpointed_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(session, "CHECKPOINT_EVERY_S", 0.0)
+    seen = []
+    simulate(case(), tmp_path, go_on=lambda _: seen.append((tmp_path / CHECKPOINT).exists()) or True)
+    assert all(seen)
+
+
+def test_the_digest_depends_on_every_input(tmp_path: Path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_text("x")
+    other.write_text("y")
+    digests = [
+        digest_of([one]),
+        digest_of([other]),
+        digest_of([one, other]),
+        digest_of([other, one]),
+        digest_of([one], Options("fifo")),
+        digest_of([one], Options("fifo", seed=1)),
+    ]
+    assert len(set(digests)) == len(digests)
