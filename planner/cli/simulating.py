@@ -55,6 +55,12 @@ seed = click.option(
 node_events = click.option(
     "--node-events", "events_path", type=PATH, help="CSV of failures and repairs: time_s, node, state."
 )
+days = click.option(
+    "--days", type=click.FloatRange(0, min_open=True), help="Simulate so many days; default: all."
+)
+mtbf = click.option("--mtbf", type=Span(), help="Draw failures: mean time between those of a node.")
+mttr = click.option("--mttr", type=Span(), default="4h", show_default=True, help="Mean time to repair.")
+sample = click.option("--sample", type=Span(), default="1h", show_default=True, help="Between samples.")
 
 
 def case_of(
@@ -86,16 +92,21 @@ def case_of(
 
 
 @contextmanager
-def progress(title: str, end_s: int) -> Iterator[Callable[[int], bool]]:
+def progress(
+    title: str, end_s: int, on_stop: Callable[[], object] | None = None
+) -> Iterator[Callable[[int], bool]]:
     """Show a bar on a terminal, and turn the first Ctrl-C (or SIGTERM) into a stop between two rounds.
 
-    Yields what is called after every round with the simulated time; it says whether to go on.
+    Yields what is called after every round with the simulated time; it says whether to go on. `on_stop` is
+    called at the first Ctrl-C, where rounds are decided elsewhere.
     """
     stopped = False
 
     def stop(signum: int, frame: FrameType | None) -> None:
         nonlocal stopped
         stopped = True
+        if on_stop is not None:
+            on_stop()
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, before[name])  # the second one ends it the hard way
 

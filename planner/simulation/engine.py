@@ -33,7 +33,7 @@ class Outages:
     Attributes
     ----------
     time_s, node, state : tuple of int
-        Seconds from the trace's start, index in `World.names.nodes`, `NodeState`.
+        Seconds from the trace's start, number of the node as the site file lists them, `NodeState`.
     """
 
     time_s: tuple[int, ...] = ()
@@ -77,6 +77,7 @@ class Engine:
         self.site, self.trace, self.options = site, trace, options
         self.outages = outages or Outages()
         self.world = World(site, trace, options.period_s)
+        self.listed = [self.world.names.node_index[n.name] for c in site.clusters for n in c.nodes]
         paths = self.world.names.budgets
         self.policy = make(options.policy, Setting(site, trace, options.period_s, paths, options.seed))
         self.recorder, self.sampler = Recorder(), Sampler(self.world, options.sample_s)
@@ -199,7 +200,7 @@ class Engine:
             self._free()  # what was held for it is free for others
 
     def _node_changes(self, which: int) -> None:
-        node, health = self.outages.node[which], NodeState(self.outages.state[which])
+        node, health = self.listed[self.outages.node[which]], NodeState(self.outages.state[which])
         if self.world.nodes.state[node] == health:
             return
         self.node_changes.add(self.now_s, node, health)

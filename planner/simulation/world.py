@@ -93,7 +93,7 @@ class World:
         """Return the machines and the budget tree, with names."""
         names = self.names
         return Inventory(
-            self.nodes,
+            self._bare.nodes,
             tuple(n.name for n in names.nodes),
             names.levels,
             names.budgets,

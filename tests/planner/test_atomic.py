@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.atomic import write_atomic
+from planner.atomic import write_atomic, writing
 from planner.errors import InputError
 
 
@@ -95,3 +95,28 @@ def test_what_is_no_regular_file_is_written_to_and_not_replaced(tmp_path):
 def test_no_name_is_refused(name):
     with pytest.raises(InputError, match="is no name for a file"):
         write_atomic(Path(name), "text")
+
+
+def test_bytes_written_in_parts_take_their_name_when_all_are_there(tmp_path):
+    target = tmp_path / "table.parquet"
+    with writing(target) as file:
+        file.write(b"\x00\xff")
+        file.flush()
+        assert not target.exists()
+        file.write(b"end")
+    assert target.read_bytes() == b"\x00\xffend"
+
+
+def test_whatever_ends_the_writing_early_leaves_the_old_file(tmp_path):
+    target = tmp_path / "table.parquet"
+    write_atomic(target, b"old")
+
+    def interrupted():
+        with writing(target) as file:
+            file.write(b"new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert target.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["table.parquet"]  # noqa: PTH208

@@ -243,3 +243,16 @@ def test_the_same_simulation_twice_is_the_same(policy):
     assert columns(run(site(), trace(*rows), policy=policy)) == columns(
         run(site(), trace(*rows), policy=policy)
     )
+
+
+def test_outages_number_nodes_as_the_site_file_lists_them():
+    nodes = [{"name": name, "gpus": 8} for name in ("z", "a", "x")]
+    here = site(clusters=[{"name": "c", "levels": [], "nodes": nodes}])
+    history = run(here, trace(), outages(here, (60, "z", "down")), end_s=120)
+    assert history.inventory.node_names[int(history.node[0])] == "z"
+
+
+def test_the_inventory_is_that_of_the_beginning():
+    here = site(2)
+    history = run(here, trace({}), outages(here, (60, "n1", "down")))
+    assert (history.inventory.nodes.state == 0).all()
