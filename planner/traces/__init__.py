@@ -1,0 +1,1 @@
+"""Where traces come from: logs of other systems, other traces, and a generator."""
