@@ -1,0 +1,127 @@
+"""`gangplan simulate` and `gangplan snapshot`: files in, whole files out, and errors in a line each."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from planner.simulation.output import read_summary
+from planner.simulation.policies.base import Round, Verdict
+from planner.simulation.policies.budget import BudgetGreedy
+from tests.planner.cli.calling import gangplan, refused
+
+SITE = """
+budgets: [{name: a, weight: 1}, {name: b, weight: 1}]
+clusters: [{name: c, levels: [leaf], nodes: [{names: "n[1-4]", gpus: 8, gpu_type: h100, location: [l1]}]}]
+"""
+TRACE = """id,allocation,submitted_s,replicas,gpus_per_replica,runtime_s,min_runtime_s
+w0,a,0,2,8,7200,3600
+w1,b,90,4,8,3600,3600
+w2,b,100,1,4,600,0
+"""
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "site.yaml").write_text(SITE)
+    (tmp_path / "trace.csv").write_text(TRACE)
+    return tmp_path
+
+
+def simulate(*more: str):
+    policy = () if "--policy" in more else ("--policy", "budget-greedy")
+    inputs = ("--site", "site.yaml", "--trace", "trace.csv", "--out", "out")
+    return gangplan("simulate", *inputs, *policy, *more)
+
+
+def test_the_summary_on_stdout_is_that_of_the_folder(inputs: Path):
+    called = simulate("-o", "json")
+    assert (called.code, called.err) == (0, "")
+    assert (
+        json.loads(called.out)
+        == read_summary(inputs / "out")
+        == json.loads((inputs / "out" / "summary.json").read_text())
+    )
+
+
+def test_days_cut_the_simulation(inputs: Path):
+    assert json.loads(simulate("-o", "json", "--days", "0.01").out)["end_s"] == 864
+
+
+def test_failures_may_be_listed_or_drawn_but_not_both(inputs: Path):
+    (inputs / "events.csv").write_text("time_s,node,state\n600,n1,down\n1200,n1,up\n")
+    assert json.loads(simulate("-o", "json", "--node-events", "events.csv").out)["availability"] < 1
+    assert json.loads(simulate("-o", "json", "--mtbf", "1h", "--mttr", "30m").out)["availability"] < 1
+    assert "one of the two" in refused(simulate("--mtbf", "1h", "--node-events", "events.csv"))[0]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--period", "60", "write 60s"),
+        ("--period", "0s", "1s"),
+        ("--policy", "lottery", "budget-greedy"),
+        ("--days", "0", "days"),
+        ("--node-events", "none.csv", "none.csv"),
+        ("--seed", "-1", "seed"),
+    ],
+)
+def test_a_wrong_option_says_what_to_write(inputs: Path, option: str, value: str, says: str):
+    called = simulate(option, value)
+    assert called.code == 2
+    assert says in called.err
+    assert "Traceback" not in called.err
+
+
+def test_a_site_without_an_inventory_is_refused(inputs: Path):
+    (inputs / "site.yaml").write_text("budgets: [{name: a, weight: 1}]\n")
+    assert "clusters" in refused(simulate())[0]
+
+
+def test_a_folder_that_cannot_be_made_is_refused(inputs: Path):
+    (inputs / "out").write_text("in the way")
+    assert "out: cannot be made" in refused(simulate())[0]
+
+
+def test_a_snapshot_of_a_moment_can_be_planned(inputs: Path):
+    called = gangplan(
+        "snapshot", "--site", "site.yaml", "--trace", "trace.csv", "--at", "120", "--policy", "budget-greedy",
+        "--out", "cut.json",
+    )  # fmt: skip
+    assert (called.code, called.out, called.err) == (0, "", "")
+    cut = json.loads((inputs / "cut.json").read_text())
+    states = {w["id"]: w["state"] for w in cut["workloads"]}
+    assert (states["w0"], states["w1"]) == ("running", "pending")
+    planned = gangplan("plan", "--site", "site.yaml", "--snapshot", "cut.json", "--backend", "greedy")
+    assert planned.code == 0
+
+
+def test_ctrl_c_leaves_whole_files_and_the_rest_can_be_resumed(inputs: Path, monkeypatch: pytest.MonkeyPatch):
+    whole = json.loads(simulate("-o", "json").out)
+    rounds, decide = itertools.count(), BudgetGreedy.decide
+
+    def interrupted(self: BudgetGreedy, round_: Round) -> Verdict:
+        if next(rounds) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return decide(self, round_)
+
+    monkeypatch.setattr(BudgetGreedy, "decide", interrupted)
+    stopped = simulate("-o", "json")
+    assert stopped.code == 130
+    assert "--resume" in stopped.err
+    assert 0 < read_summary(inputs / "out")["end_s"] < whole["end_s"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    resumed = simulate("--resume", "-o", "json")
+    assert resumed.code == 0
+    assert timeless(json.loads(resumed.out)) == timeless(whole)
+    assert not (inputs / "out" / "checkpoint.pickle").exists()
+
+
+def timeless(figures: dict[str, object]) -> dict[str, object]:
+    """Return a summary without what the clock has to say."""
+    return {k: v for k, v in figures.items() if "seconds" not in k}
