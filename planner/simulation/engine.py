@@ -15,7 +15,7 @@ import numpy as np
 from planner.model.site import Site
 from planner.simulation.history import Effort, Event, History
 from planner.simulation.policies import make
-from planner.simulation.policies.base import Round, Setting, Verdict
+from planner.simulation.policies.base import PlacesArrivals, Round, Setting, Verdict
 from planner.simulation.recorder import Log, Recorder
 from planner.simulation.sampler import Sampler
 from planner.simulation.trace import UNSAID, Trace
@@ -180,12 +180,25 @@ class Engine:
             heapq.heappush(self.queue, (self.now_s + cancelled_s, CANCEL, j, 0))
         self.changed = True
         self._call_round()
-        if self.round_s > self.now_s and (not self.freed or world.jobs.debug[j]):
-            round_ = world.round_at(self.now_s, newest=j)
-            verdict = self.policy.arrive(round_)
-            if verdict is not None:
-                self.placed_between += len(verdict.board.starts)
-                self._carry_out(round_, verdict)
+        if self.round_s > self.now_s:
+            self._place(j)
+
+    def _place(self, j: int) -> None:
+        """Have a policy that can do so place what was just submitted, in nobody's way.
+
+        Unallocated work waits for the round, and so does what could take places that came free since the
+        last one, for which others have waited longer; debug work has its lane.
+        """
+        jobs = self.world.jobs
+        if not isinstance(self.policy, PlacesArrivals) or not jobs.allocated[j]:
+            return
+        if self.freed and not jobs.debug[j]:
+            return
+        round_ = self.world.round_at(self.now_s, newest=j)
+        verdict = self.policy.arrive(round_)
+        if verdict is not None:
+            self.placed_between += len(verdict.board.starts)
+            self._carry_out(round_, verdict)
 
     def _cancel(self, j: int) -> None:
         world = self.world

@@ -72,10 +72,6 @@ class Ai2Priority:
         serving.in_order(serving.in_turn(serving.pending, -turn.grade).tolist(), turn.take)
         return serving.verdict()
 
-    def arrive(self, round_: Round) -> Verdict | None:
-        """Wait for the round."""
-        return None
-
     def classes(self, round_: Round) -> Ints:
         """Let users raise what has waited too long; return the class of each workload, int64[W]."""
         w, who, now_s = round_.state.workloads, round_.who, round_.state.now_s

@@ -8,7 +8,7 @@ differ in whom they serve. The board enforces what is physical; `solver.check` j
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from planner.model.site import Site
 from planner.simulation.trace import Trace
@@ -98,6 +98,11 @@ class Policy(Protocol):
     def decide(self, round_: Round) -> Verdict:
         """Decide one round."""
         ...
+
+
+@runtime_checkable
+class PlacesArrivals(Protocol):
+    """A policy that also decides between rounds, on what has just been submitted."""
 
     def arrive(self, round_: Round) -> Verdict | None:
         """Decide between rounds on the newest workload alone, the last of `round_.state`; None = no."""

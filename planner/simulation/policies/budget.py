@@ -4,8 +4,9 @@
 left a funded gang waiting that the capacity which may be given away could hold, at most once in
 `EXACT_EVERY_S`; elsewhere greedy stands. How often each made the plan is in the summary.
 
-Between rounds the hot path places what arrives, as `gangplan place` does. It must not take what others have
-waited for longer: unless it is debug work, it is asked only while nothing has come free since the last round.
+Between rounds the hot path places allocated work that arrives, as `gangplan place` does. It must not take
+what others have waited for longer: unless it is debug work, it is asked only while nothing has come free
+since the last round.
 """
 
 from __future__ import annotations

@@ -39,10 +39,6 @@ class Drf:
         serving.fill()
         return serving.verdict()
 
-    def arrive(self, round_: Round) -> Verdict | None:
-        """Wait for the round."""
-        return None
-
 
 class _Filling:
     """Dominant shares as the round goes on."""

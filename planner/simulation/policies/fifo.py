@@ -27,7 +27,3 @@ class Fifo:
         serving.in_order(serving.in_turn(waits).tolist(), serving.take)
         serving.fill()
         return serving.verdict()
-
-    def arrive(self, round_: Round) -> Verdict | None:
-        """Wait for the round."""
-        return None

@@ -84,18 +84,13 @@ class HadoopFair:
         self.gap = np.where(pools.demand > 0, np.array(pools.fair) - serving.in_use, 0.0)
         return serving.verdict()
 
-    def arrive(self, round_: Round) -> Verdict | None:
-        """Wait for the round."""
-        return None
-
     def _minimum(self, serving: Serving) -> Floats:
         """Return the minimum share of each pool, float64[V], GPUs."""
         if self.minimum_gpus is not None:
             return np.array([self.minimum_gpus.get(path, 0) for path in self.paths], dtype=float)
         n, b = serving.state.nodes, serving.state.budgets
-        return (
-            MIN_SHARE * np.where(b.is_leaf, b.share_ppb / 1e9, 0) * int(n.gpus[n.state == NodeState.UP].sum())
-        )
+        gpus = int(n.gpus[n.state == NodeState.UP].sum())
+        return np.where(b.is_leaf, MIN_SHARE * gpus * b.share_ppb / 1e9, 0.0)
 
     def _accrue(self, now_s: int, pools: _Pools) -> None:
         """Add to the deficits what the pools lacked since the last round."""

@@ -40,10 +40,6 @@ class Monopoly:
             serving.in_order(serving.in_turn(mine, ~w.allocated, -w.priority).tolist(), team.take)
         return serving.verdict()
 
-    def arrive(self, round_: Round) -> Verdict | None:
-        """Wait for the round."""
-        return None
-
 
 class _Team:
     """One team's turn in a round."""

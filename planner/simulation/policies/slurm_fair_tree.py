@@ -71,10 +71,6 @@ class SlurmFairTree:
         self.rate = _rates(serving)
         return serving.verdict()
 
-    def arrive(self, round_: Round) -> Verdict | None:
-        """Wait for the round."""
-        return None
-
     def ranks(self, state: State) -> Ints:
         """Return the place of each allocation in the Fair Tree, int64[V]."""
         b, usage = state.budgets, self.usage.copy()

@@ -58,10 +58,6 @@ class YarnFair:
         serving.fill()
         return serving.verdict()
 
-    def arrive(self, round_: Round) -> Verdict | None:
-        """Wait for the round."""
-        return None
-
     def targets(self, queues: Queues) -> Floats:
         """Return up to how many GPUs each leaf may take others' place, float64[V]; 0 = may not."""
         lasts_s = self.hunger.lasts_s(self.starved(queues), queues.serving.state.now_s)

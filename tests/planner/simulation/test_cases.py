@@ -238,6 +238,13 @@ def test_names_tell_cases_apart_and_can_be_folders(wishes):
     assert all(len(name.encode()) < 255 and "/" not in name and name.isascii() for name in said.values())
 
 
+def test_names_of_values_that_no_folder_could_have_stay_apart():
+    values = ["a/b", "a b", "a_b", "x" * 300 + "1", "x" * 300 + "2"]
+    names = [name_of("fifo", (Knob(("k",), value),), 0) for value in values]
+    assert len(set(names)) == len(values)
+    assert all(len(name) < 255 and "/" not in name for name in names)
+
+
 def test_a_plain_name_says_it_all():
     (knobs,) = read_knobs(["fair_share.band=0.1"])
     assert name_of("fifo", knobs, 3) == "fifo,fair_share.band=0.1,seed=3"

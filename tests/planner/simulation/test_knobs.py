@@ -116,6 +116,11 @@ def test_of_several_settings_the_one_at_fault_is_named(file: Path):
     assert blamed == {"--set fair_share.band=-1", "--set contract.debug.lane=no"}
 
 
+def test_a_fault_of_what_holds_the_key_names_its_setting_alone(file: Path):
+    (message,) = refused(file, "solver.gap=1%", "clusters[0].nodes[0].name=n9")
+    assert message.startswith("--set clusters[0].nodes[0].name=n9: clusters[0].nodes[0]: ")
+
+
 def test_a_contradiction_elsewhere_names_all_settings(file: Path):
     (message,) = refused(file, "solver.gap=1%", "contract.min_min_runtime=9h")
     assert message.startswith(
