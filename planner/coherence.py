@@ -12,10 +12,14 @@ from planner.strict import Document, key_path
 from planner.units import format_duration, format_time
 from planner.words import shown
 
+MAX_CPU_REPLICAS = 10_000
+"""Replicas of a gang without GPUs."""
+
 
 def check_snapshot(document: Document, entry: SnapshotEntry, window_s: int | None) -> None:
     """Report all contradictions of a snapshot; `window_s` is the site's window, None where it is unknown."""
-    check_clusters(document, entry.clusters)
+    if not check_clusters(document, entry.clusters):
+        return
     nodes = {name: node for c in entry.clusters for node in c.nodes for name in node.all_names}
     _check_ids(document, entry.workloads)
     for i, workload in enumerate(entry.workloads):
@@ -34,6 +38,7 @@ def check_workload(document: Document, workload: WorkloadEntry, now_s: int, loc:
     _check_state(document, workload, loc)
     _check_times(document, workload, now_s, loc)
     _check_topology(document, workload, loc)
+    _check_size(document, workload, loc)
     _check_gang(document, workload, loc)
 
 
@@ -89,6 +94,13 @@ def _check_topology(document: Document, workload: WorkloadEntry, loc: Loc) -> No
     if wish and wish.segment is not None and wish.required is None:
         fault = "is a part of no domain, write the level of the domain as `required` beside it"
         document.contradiction((*loc, "topology", "segment"), fault, (*loc, "topology"))
+
+
+def _check_size(document: Document, workload: WorkloadEntry, loc: Loc) -> None:
+    """Report a gang whose placement, an entry for each replica without GPUs, could not be written out."""
+    if not workload.gpus_per_replica and workload.replicas > MAX_CPU_REPLICAS:
+        fault = f"{workload.replicas} are too many without GPUs, write at most {MAX_CPU_REPLICAS}"
+        document.contradiction((*loc, "replicas"), fault, (*loc, "gpus_per_replica"))
 
 
 def _check_gang(document: Document, workload: WorkloadEntry, loc: Loc) -> None:

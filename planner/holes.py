@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,30 +16,30 @@ class Holes:
 
     def __init__(self) -> None:
         self.places: set[Loc] = set()
-        self._indices: dict[Loc, list[int]] = {}
+        self._before: dict[Loc, list[int]] = {}  # for each hole of a list: entries left before it
 
     def add(self, places: Iterable[Loc]) -> None:
         """Leave out more places, given as they stand in the file."""
         self.places.update(places)
-        self._indices = {}
+        self._before = {}
         for place in sorted(p for p in self.places if p and isinstance(p[-1], int)):
-            self._indices.setdefault(place[:-1], []).append(int(place[-1]))
+            before = self._before.setdefault(place[:-1], [])
+            before.append(int(place[-1]) - len(before))
 
     def original(self, loc: Loc) -> Loc:
         """Turn a place in what remains into the place in the file: list entries are counted back in."""
-        if not self._indices:
+        if not self._before:
             return loc
         real: Loc = ()
         for step in loc:
             if isinstance(step, int):
-                for index in self._indices.get(real, ()):
-                    step += index <= step
+                step += bisect_right(self._before.get(real, ()), step)
             real = (*real, step)
         return real
 
     def whole(self, loc: Loc) -> bool:
         """Say whether a list, given as it stands in what remains, has all its entries."""
-        return self.original(loc) not in self._indices
+        return self.original(loc) not in self._before
 
     def cut(self, data: Any) -> Any:
         """Return the data without the holes; what has none is shared, not copied."""

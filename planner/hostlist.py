@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from planner.words import shown
 
@@ -18,22 +18,42 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)", re.DOTALL)
 _LIKE = "write it like n[001-064,070] or a1,a2"
 
 
-def expand(text: str) -> list[str]:
-    """Return the names in a hostlist, in its own order: the last bracket turns fastest.
+class Hosts:
+    """The hosts that a hostlist names, in its own order: the last bracket turns fastest; not written out yet.
 
     Numbers keep the zero padding of the low end. Raises ValueError for what is not a hostlist and for more
-    than `MAX_HOSTS` names, before any of them is made.
+    than `MAX_HOSTS` names.
     """
-    if not text or any(c.isspace() for c in text):
-        fault = "has blanks" if text else "is empty"
-        raise ValueError(f"hostlist {shown(text)} {fault}, {_LIKE}")
-    words = [_axes(word, text) for word in _split(text)]
-    total = sum(math.prod(map(_count, axes)) for axes in words)
-    if total > MAX_HOSTS:
-        raise ValueError(f"hostlist {shown(text)} names {total} hosts, write lists of at most {MAX_HOSTS}")
-    if any(sum(map(_longest, axes)) > MAX_NAME for axes in words):
-        raise ValueError(f"hostlist {shown(text)} has a name over {MAX_NAME} characters, shorten it")
-    return ["".join(p) for axes in words for p in itertools.product(*map(_texts, axes))]
+
+    def __init__(self, text: str) -> None:
+        if not text or any(c.isspace() for c in text):
+            fault = "has blanks" if text else "is empty"
+            raise ValueError(f"hostlist {shown(text)} {fault}, {_LIKE}")
+        self._words = [_axes(word, text) for word in _split(text)]
+        self._count = sum(math.prod(map(_count, axes)) for axes in self._words)
+        if self._count > MAX_HOSTS:
+            fix = f"write lists of at most {MAX_HOSTS}"
+            raise ValueError(f"hostlist {shown(text)} names {self._count} hosts, {fix}")
+        if any(sum(map(_longest, axes)) > MAX_NAME for axes in self._words):
+            raise ValueError(f"hostlist {shown(text)} has a name over {MAX_NAME} characters, shorten it")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        for axes in self._words:
+            yield from map("".join, itertools.product(*map(_texts, axes)))
+
+    @property
+    def patterns(self) -> Iterator[str]:
+        """The names with a 0 for each bracket: what stands around the numbers, once."""
+        for axes in self._words:
+            yield "".join(axis if isinstance(axis, str) else "0" for axis in axes)
+
+
+def expand(text: str) -> list[str]:
+    """Return the names in a hostlist; ValueError as `Hosts`, before any of them is made."""
+    return list(Hosts(text))
 
 
 _Range = tuple[int, int, int]  # low, high, width

@@ -8,12 +8,23 @@ from planner.schema.cluster import ClusterEntry, NodeEntry
 from planner.strict import Document, key_path
 
 RESERVED_LEVELS = ("node", "cluster")
+MAX_LEVELS = 32
+"""Different levels of all clusters together; each costs a number for every node."""
 
 
-def check_clusters(document: Document, clusters: list[ClusterEntry]) -> None:
-    """Report what cannot be together in an inventory; nodes are unique over all clusters."""
+MAX_NODES = 100_000
+"""Nodes of an inventory: a few hostlists name more in one line than anybody has."""
+
+
+def check_clusters(document: Document, clusters: list[ClusterEntry]) -> bool:
+    """Report what cannot be together in an inventory; nodes are unique over all clusters.
+
+    Returns False where it is too large to be written out node by node.
+    """
     seen: dict[str, Loc] = {}
     named: dict[str, int] = {}
+    levels: set[str] = set()
+    count = 0
     for c, cluster in enumerate(clusters):
         loc: Loc = ("clusters", c)
         if cluster.name in named:
@@ -22,20 +33,33 @@ def check_clusters(document: Document, clusters: list[ClusterEntry]) -> None:
             document.contradiction((*loc, "name"), fault)
         named.setdefault(cluster.name, c)
         _check_levels(document, cluster, loc)
+        levels.update(cluster.levels)
+        if len(levels) > MAX_LEVELS:
+            fault = f"brings the levels of all clusters to {len(levels)}, write at most {MAX_LEVELS}"
+            document.contradiction((*loc, "levels"), fault)
+            return False
         for n, entry in enumerate(cluster.nodes):
+            count += entry.count
+            if count > MAX_NODES:
+                fault = f"brings the inventory to {count} nodes, write at most {MAX_NODES}"
+                document.contradiction((*loc, "nodes", n), fault)
+                return False
             _check_node(document, cluster, entry, (*loc, "nodes", n))
             _check_unique(document, entry, (*loc, "nodes", n), seen)
+    return True
 
 
 def _check_levels(document: Document, cluster: ClusterEntry, loc: Loc) -> None:
     """Report levels that share a name."""
+    seen: set[str] = set()
     for i, level in enumerate(cluster.levels):
         place = (*loc, "levels", i)
         if level in RESERVED_LEVELS:
             fault = f'"{level}" is a level of every cluster already, leave it out'
             document.contradiction(place, fault)
-        elif level in cluster.levels[:i]:
+        elif level in seen:
             document.contradiction(place, f'"{level}" is named twice, name each level once')
+        seen.add(level)
 
 
 def _check_node(document: Document, cluster: ClusterEntry, entry: NodeEntry, loc: Loc) -> None:

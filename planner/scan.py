@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple
@@ -100,6 +102,7 @@ class JsonPlaces:
     def __init__(self, text: str) -> None:
         self._text = text
         self._known: dict[int, dict[str | int, tuple[int, int]]] = {}
+        self._breaks: array[int] | None = None
 
     def locate(self, loc: Loc) -> Position:
         """Return where a key or an entry stands, or the nearest thing above it that is there."""
@@ -109,7 +112,14 @@ class JsonPlaces:
             if step not in entries:
                 break
             found, here = entries[step]
-        return place(self._text, found)
+        return self._place(found)
+
+    def _place(self, offset: int) -> Position:
+        """Return line and column, as `place` does; the lines are counted once for all."""
+        if self._breaks is None:
+            self._breaks = array("q", (match.start() for match in re.finditer("\n", self._text)))
+        line = bisect_left(self._breaks, offset)
+        return line + 1, offset - (self._breaks[line - 1] if line else -1)
 
     def _entries(self, start: int) -> dict[str | int, tuple[int, int]]:
         """Return for each key or index of a container where it and where its value begins."""

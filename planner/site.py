@@ -20,7 +20,7 @@ from planner.model.site import (
 from planner.scan import Loc
 from planner.schema.base import json_schema, validate
 from planner.schema.site import BackendName, BudgetEntry, ContractEntry, FairShareEntry, SiteEntry
-from planner.schema.types import plain
+from planner.schema.types import MAX_NAME, plain
 from planner.strict import Document, key_path, parse, read_text
 from planner.units import format_duration
 
@@ -35,7 +35,11 @@ def load_site(path: Path) -> Site:
 
 def parse_site(text: str, name: str) -> Site:
     """Read the text of a site file; `name` is what error messages call it."""
-    document = parse(text, name)
+    return site_of(parse(text, name))
+
+
+def site_of(document: Document) -> Site:
+    """Return the site that a document describes; InputError with every fault of it."""
     entry = validate(document, SiteEntry, fillers={"budgets": []})
     if entry:
         _check_tree(document, entry.budgets)
@@ -59,7 +63,7 @@ def _check_tree(document: Document, budgets: list[BudgetEntry]) -> None:
     if not budgets:
         fault = "holds no budget, write at least one: [{name: all}]"
         document.contradiction(("budgets",), fault)
-    _check_family(document, budgets, ("budgets",))
+    _check_family(document, budgets, ("budgets",), 0)
     leaves = _leaves(budgets, ("budgets",), "")
     claimed: dict[str, Loc] = {}
     paths = {path: loc for loc, path, _ in leaves}
@@ -75,8 +79,8 @@ def _check_tree(document: Document, budgets: list[BudgetEntry]) -> None:
                 document.contradiction(place, fault)
 
 
-def _check_family(document: Document, family: list[BudgetEntry], loc: Loc) -> None:
-    """Report siblings that share a name or have nothing to share."""
+def _check_family(document: Document, family: list[BudgetEntry], loc: Loc, above: int) -> None:
+    """Report siblings that share a name or have nothing to share; `above`: characters of the path so far."""
     nothing = family and not any(budget.weight for budget in family)
     if nothing and document.holes.whole(loc):
         fault = "is 0 like all its siblings, give one of them a weight above 0"
@@ -90,7 +94,11 @@ def _check_family(document: Document, family: list[BudgetEntry], loc: Loc) -> No
         if budget.accounts and budget.children:
             fault = "stands on a budget with children, move it to the one that is to be charged"
             document.contradiction((*loc, i, "accounts"), fault)
-        _check_family(document, budget.children, (*loc, i, "children"))
+        if above + len(budget.name) > MAX_NAME:
+            fault = f"makes a path of over {MAX_NAME} characters, which no workload can name, shorten it"
+            document.contradiction((*loc, i, "name"), fault)
+        else:
+            _check_family(document, budget.children, (*loc, i, "children"), above + len(budget.name) + 1)
 
 
 def _leaves(family: list[BudgetEntry], loc: Loc, prefix: str) -> list[tuple[Loc, str, BudgetEntry]]:
@@ -98,6 +106,8 @@ def _leaves(family: list[BudgetEntry], loc: Loc, prefix: str) -> list[tuple[Loc,
     found = []
     for i, budget in enumerate(family):
         here, path = (*loc, i), prefix + budget.name
+        if len(path) > MAX_NAME:
+            continue
         if budget.children:
             found += _leaves(budget.children, (*here, "children"), f"{path}/")
         else:

@@ -23,13 +23,19 @@ from planner.scan import (
     yaml_events,
 )
 from planner.tree import MAX_DEPTH, MAX_ENTRIES, Tree, grow
-from planner.words import printable
+from planner.words import printable, shown
 
 MAX_FAULTS = 200
+"""Faults that are told."""
+
+MAX_KEPT = 2_000
+"""Faults that are kept, and counted; a file with more has one cause."""
+
 MAX_BYTES = 1 << 28
 MAX_YAML_CHARACTERS = 8_000_000
 """What is longer was written by a program, which can write JSON: that is read many times faster."""
 
+_PLAIN_KEY = re.compile(r"[^\s:\"]+(?: [^\s:\"]+)*")
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -113,7 +119,7 @@ class Document:
 
     def contradiction(self, loc: Loc, text: str, *others: Loc) -> None:
         """Note that well-formed values do not go together; `others` are places it hangs on as well."""
-        if all(self.sound(place) for place in (loc, *others)):
+        if len(self._faults) < MAX_KEPT and all(self.sound(place) for place in (loc, *others)):
             real = self.holes.original(loc)
             self._faults.append((self.locate(real), real, text))
 
@@ -144,8 +150,13 @@ class Document:
 
 def key_path(loc: Loc) -> str:
     """Write a place as people do: `budgets[1].children[0].weight`."""
-    steps = (f"[{s}]" if isinstance(s, int) else f".{printable(s[:80])}" for s in loc)
+    steps = (f"[{s}]" if isinstance(s, int) else f".{_key(s)}" for s in loc)
     return "".join(steps).removeprefix(".") or "file"
+
+
+def _key(key: str) -> str:
+    """Return a key as it stands in a place: in quotes where it would not be seen to begin or to end."""
+    return printable(key[:80]) if _PLAIN_KEY.fullmatch(key) else shown(key)
 
 
 # -- reading -----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from planner.errors import InputError
 from planner.ledger.demand import Coverage
 from planner.ledger.intervals import FIELDS, Counts, Interval, Recorder, statements
+from planner.ledger.schema import HOUR_S
 from planner.ledger.store import Ledger
 from planner.units import MAX_TIME_S
 from planner.words import shown
@@ -25,7 +27,15 @@ MAX_GPUS = 1_000_000
 MAX_RUN_S = 3_660 * 86_400
 """Ten years; longer is a slip of the pen."""
 
+MAX_HOURS, HOURS_A_LINE = 500_000, 100
+"""Hours that the runs of one file last, all together: so many, and so many more for each line.
+
+Each is a row to keep; without a bound a few lines of ten years would fill memory and database.
+"""
+
 MAX_NAME = 255
+MAX_LINE = 16_384
+"""Bytes of a line; names of full length in any script fit."""
 
 _CELL = re.compile(r'"(?:[^"]|"")*"|[^,]*')
 
@@ -71,23 +81,45 @@ def _line(cells: list[Any]) -> str:
 
 def _read(path: Path, faults: list[str]) -> Iterator[Interval]:
     """Yield the intervals of a file; what is wrong goes to `faults`, and nothing is yielded after that."""
+    header, hours = list(HEADER), 0
+    for number, line in _lines(path, faults):
+        if number == 1 and _cells(line) != header:
+            fault = f"the first line is not the header, write {','.join(header)}"
+            faults.append(f"{path}:1:1: file: {fault}")
+            return
+        interval = _interval(line, f"{path}:{number}", faults) if number > 1 else None
+        if len(faults) >= MAX_FAULTS:
+            faults.append(f"{path}:{number}:1: file: the rest is not looked at, mend these first")
+            return
+        if interval is None:
+            continue
+        hours += (interval.end_s - interval.begin_s) // HOUR_S
+        if hours > MAX_HOURS + HOURS_A_LINE * number:
+            fault = f"the runs up to here last {hours} hours, write fewer into one file"
+            faults.append(f"{path}:{number}:1: file: {fault}")
+            return
+        if not faults:
+            yield interval
+
+
+def _lines(path: Path, faults: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line, at least of one; end at one that is no line of text."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = iter(file)
-            if _cells(next(lines, "")) != list(HEADER):
-                faults.append(f"{path}:1:1: the first line is not the header, write {','.join(HEADER)}")
-                return
-            for number, line in enumerate(lines, 2):
-                interval = _interval(line, f"{path}:{number}", faults)
-                if len(faults) >= MAX_FAULTS:
-                    faults.append(f"{path}:{number}:1: the rest is not looked at, mend these first")
+        with path.open("rb") as file:
+            number, raw = 1, file.readline(MAX_LINE + 1).removeprefix(BOM_UTF8)
+            while raw or number == 1:
+                if len(raw) > MAX_LINE:
+                    fault = f"the line is longer than {MAX_LINE} bytes, write one statement a line"
+                    faults.append(f"{path}:{number}:1: file: {fault}")
                     return
-                if interval is not None and not faults:
-                    yield interval
+                yield number, raw.decode()
+                number, raw = number + 1, file.readline(MAX_LINE + 1)
     except OSError as error:
         raise InputError([f"{path}: cannot be read ({error.strerror}), name a file that is there"]) from None
-    except UnicodeDecodeError:
-        raise InputError([f"{path}: is not UTF-8 text, save it as UTF-8"]) from None
+    except UnicodeDecodeError as error:
+        column = len(raw[: error.start].decode()) + 1
+        fault = f"is not UTF-8 text (byte 0x{raw[error.start]:02x}), save it as UTF-8"
+        faults.append(f"{path}:{number}:{column}: file: {fault}")
 
 
 def _cells(line: str) -> list[str] | None:
@@ -102,8 +134,8 @@ def _interval(line: str, where: str, faults: list[str]) -> Interval | None:
     """Return what a line says; report every cell that is wrong."""
     cells = _cells(line)
     if cells is None or len(cells) != len(HEADER):
-        found = "quotes that do not match" if cells is None else f"{len(cells)} cells"
-        faults.append(f"{where}:1: holds {found}, write {len(HEADER)} cells as in the header")
+        found = "quotes or line ends that do not match" if cells is None else f"{len(cells)} cells"
+        faults.append(f"{where}:1: file: the line holds {found}, write {len(HEADER)} cells as in the header")
         return None
     values: list[Any] = []
     before = len(faults)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from pydantic import ConfigDict, Field
 
 from planner.model.cluster import NodeHealth
@@ -32,9 +34,14 @@ class NodeEntry(Entry):
     """Memory of each node, such as `2TiB`; 0 = not counted."""
 
     @property
+    def count(self) -> int:
+        """How many nodes the entry stands for."""
+        return 1 if self.names is None else len(self.names)
+
+    @cached_property
     def all_names(self) -> tuple[str, ...]:
         """Every node that the entry stands for."""
-        return self.names or ((self.name,) if self.name else ())
+        return tuple(self.names or ((self.name,) if self.name else ()))
 
 
 class ClusterEntry(Entry):

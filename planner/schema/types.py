@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from planner.hostlist import expand
+from planner.hostlist import Hosts
 from planner.units import parse_cpus, parse_duration, parse_memory, parse_number, parse_percent, parse_time
 from planner.words import shown
 
@@ -56,12 +56,12 @@ def read_node_name(value: object) -> str:
     return name
 
 
-def read_hostlist(value: object) -> tuple[str, ...]:
+def read_hostlist(value: object) -> Hosts:
     """Take the names of many nodes."""
-    names = expand(read_text(value))
-    for name in names:
+    hosts = Hosts(read_text(value))
+    for name in hosts.patterns:
         read_node_name(name)
-    return tuple(names)
+    return hosts
 
 
 def read_text(value: object) -> str:
@@ -134,7 +134,7 @@ _YEAR_S = 366 * 86_400
 Name = Annotated[str, PlainValidator(read_name), _text(minLength=1, maxLength=MAX_NAME)]
 BudgetName = Annotated[str, PlainValidator(read_budget_name), _text(pattern="^[^/]+$", maxLength=MAX_NAME)]
 NodeName = Annotated[str, PlainValidator(read_node_name), _text(pattern=r"^[^\[\],|: ]+$")]
-Hostlist = Annotated[tuple[str, ...], PlainValidator(read_hostlist), _text(examples=["saturn-[001-064]"])]
+Hostlist = Annotated[Hosts, PlainValidator(read_hostlist), _text(examples=["saturn-[001-064]"])]
 Id = Annotated[str, PlainValidator(read_id), WithJsonSchema({"type": ["string", "integer"], "minLength": 1})]
 Text = Annotated[str, PlainValidator(read_text), _text()]
 LedgerUrl = Annotated[

@@ -117,7 +117,7 @@ def _put(data: Any, loc: Loc, value: Any) -> Any:
         return value
     step, below = loc[0], loc[1:]
     if isinstance(step, int):
-        if not isinstance(data, list):
+        if not isinstance(data, list) or step >= len(data):
             raise LookupError
         return [*data[:step], _put(data[step], below, value), *data[step + 1 :]]
     if data is not None and not isinstance(data, dict):

@@ -1,11 +1,17 @@
 import json
+import time
+from itertools import islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.coherence import MAX_CPU_REPLICAS
+from planner.hostlist import MAX_HOSTS
+from planner.inventory import MAX_LEVELS, MAX_NODES
 from planner.site import parse_site
 from planner.snapshot import parse_snapshot
+from planner.strict import MAX_FAULTS
 from tests.planner.faults import places, refusal
 from tests.planner.snapshots import NODES, PENDING, RUNNING, faults, read, refused, world
 
@@ -218,3 +224,48 @@ def test_lines_are_those_of_the_file():
     text = world(PENDING, PENDING | {"id": "v", "min_runtime": 5})
     (line, _), *_ = places(refusal(parse_snapshot, text, "snap.json"))
     assert '"min_runtime": 5' in text.split("\n")[line - 1]
+
+
+# -- size --------------------------------------------------------------------------------------------
+
+
+def test_an_inventory_of_too_many_nodes_is_refused_before_they_are_written_out():
+    many = [{"names": f"n{i}-[1-{MAX_HOSTS}]", "gpus": 8} for i in range(500)]
+    begin = time.process_time()
+    (message,) = refused(nodes=many)
+    assert time.process_time() - begin < 2
+    assert f": clusters[0].nodes[1]: brings the inventory to {2 * MAX_HOSTS} nodes" in message
+    assert f"at most {MAX_NODES}" in message
+
+
+def test_levels_of_all_clusters_together_are_bounded():
+    def clusters(*counts: int) -> list[dict]:
+        names = (f"l{i}" for i in range(1000))
+        return [
+            {"name": f"c{k}", "levels": list(islice(names, n)), "nodes": []} for k, n in enumerate(counts)
+        ]
+
+    text = json.dumps({"time": "2026-10-09T15:20:00Z", "clusters": clusters(MAX_LEVELS - 1, 1)})
+    assert parse_snapshot(text, "snap.json")
+    text = json.dumps({"time": "2026-10-09T15:20:00Z", "clusters": clusters(MAX_LEVELS, 1, 1)})
+    (message,) = refusal(parse_snapshot, text, "snap.json")
+    assert f"clusters[1].levels: brings the levels of all clusters to {MAX_LEVELS + 1}" in message
+
+
+def test_a_gang_without_gpus_is_no_larger_than_its_placement_may_be():
+    cpu = PENDING | {"gpus_per_replica": 0}
+    assert read(cpu | {"replicas": MAX_CPU_REPLICAS})
+    assert read(PENDING | {"replicas": MAX_CPU_REPLICAS + 1})
+    assert faults(cpu | {"replicas": MAX_CPU_REPLICAS + 1}) == ["workloads[0].replicas"]
+
+
+def test_a_large_snapshot_with_a_contradiction_in_every_workload_is_refused_in_seconds():
+    """Each way that many faults can take: all contradictions, and contradictions beside malformed entries."""
+    wrong = [PENDING | {"id": i, "started": "2026-10-09T13:00:00Z"} for i in range(20_000)]
+    bad = [PENDING | {"id": i, "replicas": 0} for i in range(20_000, 21_500)]
+    for workloads in (wrong, bad + wrong):
+        text = world(*workloads)
+        begin = time.process_time()
+        messages = refusal(parse_snapshot, text, "snap.json")
+        assert time.process_time() - begin < 10
+        assert len(messages) == MAX_FAULTS + 1

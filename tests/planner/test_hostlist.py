@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.hostlist import MAX_HOSTS, expand, fold
+from planner.hostlist import MAX_HOSTS, Hosts, expand, fold
 
 WORD = st.text("abcxyz-._", min_size=1, max_size=3)
 
@@ -47,6 +47,18 @@ def hostlist(draw) -> tuple[str, list[str]]:
 def test_brackets_expand_as_counting_does(pair):
     text, names = pair
     assert expand(text) == names
+
+
+@given(hostlist())
+def test_hosts_are_counted_and_told_apart_without_writing_them_out(pair):
+    text, names = pair
+    hosts = Hosts(text)
+    assert len(hosts) == len(names)
+    assert {digitless(p) for p in hosts.patterns} == {digitless(name) for name in names}
+
+
+def digitless(name: str) -> str:
+    return "".join(c for c in name if not c.isdigit())
 
 
 @given(

@@ -9,6 +9,7 @@ from hypothesis import given
 
 from planner.model.budget import Budget, leaf_shares
 from planner.model.site import Lookback, Site
+from planner.schema.types import MAX_NAME
 from planner.site import BACKENDS, load_site, parse_site, schema
 from tests.planner.damage import mutations, parsed_or_refused, revaluations
 from tests.planner.faults import assert_explained, places, refusal
@@ -167,7 +168,7 @@ def test_a_tree_that_cannot_mean_anything_is_refused(text, key, fix):
         ("preemption: {max_gpus_per_round: -1}", "preemption.max_gpus_per_round", "at least 0"),
         ("gpu_types: {h100: {charge: 0}}", "gpu_types.h100.charge", "above 0"),
         ("gpu_types: {h100: 2}", "gpu_types.h100", "charge"),
-        ("gpu_types: {'': {}}", "gpu_types.", "empty"),
+        ("gpu_types: {'': {}}", 'gpu_types.""', "empty"),
         ("solver: {backend: cpsat}", "solver.backend", "write cp-sat"),
         ("solver: {backend: 3}", "solver.backend", "highs"),
         ("solver: {gap: 0.001}", "solver.gap", "0.1%"),
@@ -231,6 +232,13 @@ def test_entries_after_a_malformed_one_keep_their_numbers():
     messages = refused(text)
     assert places(messages) == [(2, "budgets[0]"), (4, "budgets[2]"), (5, "budgets[3].name")]
     assert "budgets[1]" in messages[2]
+
+
+def test_a_path_is_no_longer_than_a_workload_can_name():
+    deep = "a" * 100
+    fits = f"budgets: [{{name: {deep}, children: [{{name: {'b' * 154}}}]}}]"
+    assert len(*leaf_shares(parse_site(fits, "s").budgets)) == MAX_NAME
+    assert "budgets[0].children[0].name: makes a path" in one(fits.replace("bbb", "bbbb"))
 
 
 def test_a_sites_clusters_are_checked_as_a_snapshots_are():

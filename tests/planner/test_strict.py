@@ -228,6 +228,23 @@ def test_key_paths_are_written_as_people_do():
     assert key_path(()) == "file"
 
 
+@pytest.mark.parametrize("key", ["", " ", " a", "a ", "a: b", 'a"b', "a\nb", "a" * 200])
+def test_a_key_that_could_be_misread_stands_in_quotes_on_one_line(key):
+    path = key_path(("a", key, 0))
+    assert path.startswith("a.")
+    assert path.endswith("[0]")
+    assert path.isprintable()
+    assert len(path) < 100
+    plain = key.strip() == key and key.isalpha()
+    assert ('"' in path) != plain
+
+
+def test_a_nameless_key_at_the_top_is_not_the_file():
+    document = parse("'': 1\n", "f.yaml")
+    document.fault(("",), "is wrong, write it right")
+    assert places(refusal(document.finish)) == [(1, '""')]
+
+
 # -- holes -------------------------------------------------------------------------------------------
 
 DATA = st.recursive(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 
 from planner.errors import InputError
-from planner.ledger.csvfile import HEADER, export_csv, import_csv
+from planner.ledger.csvfile import HEADER, MAX_LINE, MAX_NAME, export_csv, import_csv
 from planner.ledger.demand import known_hours
 from planner.ledger.hourly import occupied
 from planner.ledger.store import Ledger
@@ -100,8 +101,8 @@ def test_an_export_holds_whole_runs_that_touch_the_time(ledger):
         ({"begin_s": "3601"}, "end_s", "end_s: 3600 is before begin_s"),
         ({"end_s": "999999999"}, "end_s", "end_s: 999999999 is more than ten years"),
         ({"workload": '"a, ""b"""', "state": "x"}, "state", "state: "),
-        ({"state": "ended,more"}, "source", "holds 12 cells"),
-        ({"workload": '"17'}, "source", "holds quotes that do not match"),
+        ({"state": "ended,more"}, "source", "file: the line holds 12 cells"),
+        ({"workload": '"17'}, "source", "file: the line holds quotes or line ends that do not match"),
     ],
 )
 def test_a_bad_line_is_reported_with_its_place_and_nothing_is_imported(
@@ -118,7 +119,7 @@ def test_a_bad_line_is_reported_with_its_place_and_nothing_is_imported(
 
 def test_an_empty_line_is_a_bad_line(sqlite_ledger, tmp_path):
     (message,) = faults(sqlite_ledger, written(tmp_path, "", GOOD))
-    assert ":2:1: holds 0 cells" in message
+    assert ":2:1: file: the line holds 0 cells" in message
 
 
 def test_every_bad_line_is_reported(ledger, tmp_path):
@@ -147,6 +148,43 @@ def test_a_file_that_cannot_be_read_is_refused(sqlite_ledger, tmp_path):
     path = tmp_path / "runs.csv"
     path.write_bytes(",".join(HEADER).encode() + b"\n\xff\n")
     assert "not UTF-8" in faults(sqlite_ledger, path)[0]
+
+
+@pytest.mark.parametrize("raw", [b"a\xff", "\u00e9,\u00e9".encode() + b"\xff", b"\xe2\x82", b"a\x00\xff"])
+def test_what_is_not_utf8_is_refused_with_its_place_and_nothing_is_imported(sqlite_ledger, tmp_path, raw):
+    path = tmp_path / "runs.csv"
+    path.write_bytes(f"{','.join(HEADER)}\n{GOOD}\n".encode() + raw + f"\n{GOOD}\n".encode())
+    column = len(raw.decode(errors="ignore")) + 1
+    assert faults(sqlite_ledger, path)[-1].startswith(f"{path}:3:{column}: file: is not UTF-8")
+    assert total(sqlite_ledger) == 0
+
+
+def test_a_line_without_end_is_refused_and_not_read_to_its_end(sqlite_ledger, tmp_path):
+    path = tmp_path / "runs.csv"
+    for text in ("x" * 50_000_000, ",".join(HEADER) + "\n" + '"' * 50_000_000):
+        path.write_text(text)
+        begin = time.process_time()
+        messages = faults(sqlite_ledger, path)
+        assert time.process_time() - begin < 1
+        assert len(messages) == 1
+        assert f"longer than {MAX_LINE} bytes" in messages[0]
+
+
+def test_names_of_full_length_in_any_script_are_no_long_line(sqlite_ledger, tmp_path):
+    names = ["\U0001f986" * MAX_NAME] * 4
+    source, workload, allocation, cluster = names
+    line = f"{source},{workload},0,{allocation},allocated,{cluster},{names[0]},8,0,3600,ended"
+    assert import_csv(sqlite_ledger, written(tmp_path, line)).new == 1
+
+
+def test_runs_of_more_hours_than_a_file_may_hold_are_refused_in_seconds(sqlite_ledger, tmp_path):
+    decade_s = 3_600 * 86_400
+    lines = [f"slurm,{i},0,a,allocated,saturn,h100,8,{i},{i + decade_s},ended" for i in range(2000)]
+    begin = time.process_time()
+    (message,) = faults(sqlite_ledger, written(tmp_path, *lines))
+    assert time.process_time() - begin < 10
+    assert "hours, write fewer into one file" in message
+    assert total(sqlite_ledger) == 0
 
 
 def test_an_import_knows_the_part_of_each_hour_in_which_something_ran(ledger, tmp_path):
