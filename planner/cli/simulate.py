@@ -13,7 +13,7 @@ from planner.cli.table import table
 from planner.errors import InputError
 from planner.simulation.engine import Options
 from planner.simulation.output import write
-from planner.simulation.session import CHECKPOINT, simulate
+from planner.simulation.session import CHECKPOINT, forget, simulate
 from planner.units import format_duration
 
 
@@ -22,12 +22,12 @@ from planner.units import format_duration
 @simulating.trace
 @simulating.policy
 @simulating.period
-@click.option("--days", type=click.FloatRange(0, min_open=True), help="Simulate so many days; default: all.")
+@simulating.days
 @simulating.seed
 @simulating.node_events
-@click.option("--mtbf", type=simulating.Span(), help="Draw failures: mean time between those of a node.")
-@click.option("--mttr", type=simulating.Span(), default="4h", show_default=True, help="Mean time to repair.")
-@click.option("--sample", type=simulating.Span(), default="1h", show_default=True, help="Between samples.")
+@simulating.mtbf
+@simulating.mttr
+@simulating.sample
 @click.option("--resume", is_flag=True, help="Go on where a stopped run of the same inputs left off.")
 @click.option("--out", type=simulating.PATH, required=True, help="Folder for the results.")
 @options.output
@@ -58,6 +58,8 @@ def command(
     with simulating.progress(f"{policy}, {format_duration(last_s)}", last_s) as go_on:
         engine, over = simulate(case, out, resume=resume, go_on=go_on)
     figures = write(engine.history(), out)
+    if over:
+        forget(out)
     options.show(figures, output, lambda: _table(figures))
     if not over:
         at = format_duration(engine.now_s)

@@ -123,6 +123,7 @@ def run_case(case: Case) -> Path | None:
     if not over:
         return None
     write(engine.history(), case.folder, _inputs(case))
+    session.forget(case.folder)
     return case.folder
 
 

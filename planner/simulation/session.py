@@ -82,11 +82,14 @@ def simulate(
         return go_on is None or go_on(now_s)
 
     over = engine.run(go_on=after_round)
-    if kept is not None and over:
-        kept.unlink(missing_ok=True)
-    elif kept is not None:
+    if kept is not None and not over:
         _save(case, engine, kept)
     return engine, over
+
+
+def forget(folder: Path) -> None:
+    """Remove the checkpoint of a simulation whose results are written."""
+    (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
 def _save(case: Case, engine: Engine, path: Path) -> None:

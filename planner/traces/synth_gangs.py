@@ -20,7 +20,7 @@ What public traces do not tell is assumed:
 - Time limits: four in five workloads state one. They are over-estimates as on CERIT (median of run time
   over limit 7%, here log-normal with a spread of 1.2), rounded up to what people write, at most 7 days.
 - Every second piece of unallocated work has no end of its own (sweeps, data generation, evaluation of
-  whatever comes): 5 days of work, which its owner cuts short.
+  whatever comes): it is as long as its owner's interest, up to 5 days.
 - Owners lose interest: a workload that is not through an exponential time after its submit (mean 48 hours, of
   unallocated work 36) is cancelled, waiting or running. Half to two thirds of the GPU time of LLM
   clusters ends in cancelled jobs (Kalos 61%, Seren 66%). It also keeps queues finite where a month's demand
@@ -189,17 +189,20 @@ def allocated(rng: Rng, team: Ints, users: Ints, gpu_time: dict[int, float], wid
     hours = rng.choice([0.5, 1, 2, 4, 8], size=count, p=[0.10, 0.30, 0.30, 0.15, 0.15])
     short = (run_s <= DEBUG_S) & (rng.random(count) < 0.52)  # short are 57% of the wide ones
     wide_hours = np.where(short, 0.25, rng.choice([1, 4, 8], size=count, p=[0.28, 0.36, 0.36]))
-    min_s = np.where(gpus >= WIDE_GPUS, wide_hours, hours) * HOUR
-    return _gangs(rng, team, users, gpus, run_s, min_s.astype(np.int64), (0.10, 0.45, 0.30, 0.15))
+    min_s = (np.where(gpus >= WIDE_GPUS, wide_hours, hours) * HOUR).astype(np.int64)
+    interest_s, wishes = rng.exponential(INTEREST_S, size=count), (0.10, 0.45, 0.30, 0.15)
+    return _gangs(rng, team, users, gpus, run_s, min_s, interest_s, wishes, resumable=0.85)
 
 
 def unallocated(rng: Rng, team: Ints, users: Ints, gpu_time: dict[int, float]) -> Gangs:
     """Draw work without a min runtime, one gang for each entry of `team`; `users` by team."""
-    gpus = draw_widths(rng, len(team), gpu_time, max(gpu_time))
-    run_s = _draw_run_times(rng, gpus)
-    run_s[rng.random(len(team)) < ENDLESS] = LONGEST_S
-    wishes = (0.25, 0.40, 0.25, 0.10)
-    return _gangs(rng, team, users, gpus, run_s, np.zeros_like(run_s), wishes, 1.0, FREE_INTEREST_S)
+    count = len(team)
+    gpus = draw_widths(rng, count, gpu_time, max(gpu_time))
+    interest_s = rng.exponential(FREE_INTEREST_S, size=count)
+    endless = rng.random(count) < ENDLESS
+    run_s = np.where(endless, np.ceil(interest_s.clip(max=LONGEST_S)), _draw_run_times(rng, gpus))
+    wishes, none = (0.25, 0.40, 0.25, 0.10), np.zeros(count, dtype=np.int64)
+    return _gangs(rng, team, users, gpus, run_s.astype(np.int64), none, interest_s, wishes, resumable=1.0)
 
 
 def debug(rng: Rng, team: Ints, users: Ints) -> Gangs:
@@ -208,7 +211,8 @@ def debug(rng: Rng, team: Ints, users: Ints) -> Gangs:
     gpus = rng.choice(list(DEBUG_GPUS), size=count, p=list(DEBUG_GPUS.values()))
     run_s = rng.lognormal(np.log(4 * MINUTE), 1.0, size=count).clip(20, DEBUG_S).astype(np.int64)
     min_s = -(-run_s // step_s) * step_s
-    return _gangs(rng, team, users, gpus, run_s, min_s, (0.0, 0.20, 0.50, 0.30), resumable=0.30)
+    interest_s, wishes = rng.exponential(INTEREST_S, size=count), (0.0, 0.20, 0.50, 0.30)
+    return _gangs(rng, team, users, gpus, run_s, min_s, interest_s, wishes, resumable=0.30)
 
 
 def _gangs(
@@ -218,9 +222,9 @@ def _gangs(
     gpus: Ints,
     run_s: Ints,
     min_s: Ints,
+    interest_s: Floats,
     priorities: tuple[float, ...],
-    resumable: float = 0.85,
-    interest_s: int = INTEREST_S,
+    resumable: float,
 ) -> Gangs:
     """Draw all that does not depend on the kind of work."""
     count = len(team)
@@ -238,7 +242,7 @@ def _gangs(
         memory_gib=np.where(asks, np.array([64, 128, 240])[level] * each, 0),
         runtime_s=run_s,
         min_runtime_s=min_s,
-        interest_s=np.ceil(rng.exponential(interest_s, size=count)).astype(np.int64),
+        interest_s=np.ceil(interest_s).astype(np.int64),
         time_limit_s=_draw_limits(rng, run_s, min_s),
         wish=_draw_wishes(rng, gpus),
         priority=rng.choice(PRIORITIES, size=count, p=priorities),

@@ -10,8 +10,8 @@ submit less when their queue is long and more when it is short. All numbers are 
 
 - Who is awake looks once in `LOOK_S` on average. A team wants more than its part of what the lab wants
   where the whole lab has too little in the system, and less where it has too much, in the same proportion.
-- A team that lacks x GPUs and whose next gang is g wide submits it with probability (x / g)^3, and looks
-  again at once: a wide gang comes when about half of it is lacking, a small one as soon as anything is.
+- A team that lacks x GPUs and whose next gang is g wide submits it with probability (x / g)^2, and looks
+  again at once: a wide gang comes when a good part of it is lacking, a small one as soon as anything is.
 - Unallocated work is submitted in the same way by the lab as a whole, in every step. It fills demand up to
   what all want; for allocated work it reckons with the mean of what is there and what is wanted.
 - Debug work comes as people are awake, whatever the queues. With half a per cent of the GPU time it is left
@@ -41,7 +41,7 @@ WARM_UP_S = 3 * DAY
 LOOK_S = 20 * MINUTE
 EFFICIENCY = 0.97
 LUMPS = 2.5
-PATIENCE = 3
+PATIENCE = 2
 Row = tuple[int, int, int, int, int]
 """Values of a row of the fluid."""
 

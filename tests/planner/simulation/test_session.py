@@ -10,7 +10,7 @@ import pytest
 from planner.errors import InputError
 from planner.simulation import session
 from planner.simulation.engine import Options, Outages
-from planner.simulation.session import CHECKPOINT, Case, digest_of, simulate
+from planner.simulation.session import CHECKPOINT, Case, digest_of, forget, simulate
 from tests.planner.simulation.small import HOUR, happened, site, trace
 
 WORK = trace(*({"submitted_s": 600 * k, "allocation": "ab"[k % 2], "runtime_s": 2 * HOUR} for k in range(20)))
@@ -20,9 +20,14 @@ def case(digest: str = "1", policy: str = "budget-greedy") -> Case:
     return Case(site(2), WORK, Options(policy), Outages(), digest)
 
 
-def test_a_whole_run_leaves_no_checkpoint(tmp_path: Path):
+def test_a_checkpoint_goes_when_the_results_are_written_and_not_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(session, "CHECKPOINT_EVERY_S", 0.0)
     _, over = simulate(case(), tmp_path)
     assert over
+    assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
+    forget(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -34,7 +39,6 @@ def test_a_stopped_run_goes_on_to_the_same_end(tmp_path: Path):
     whole, _ = simulate(case(), None)
     assert over
     assert happened(resumed.history()) == happened(whole.history())
-    assert not (tmp_path / CHECKPOINT).exists()
 
 
 def test_without_resume_a_checkpoint_is_not_read(tmp_path: Path):
