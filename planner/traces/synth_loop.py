@@ -221,11 +221,11 @@ class Play:
     def _result(self, standing: npt.NDArray[np.void]) -> tuple[Gangs, Ints]:
         """Return what was logged from time 0 on, and before it what stood then, with the work it has left."""
         deck, place, time_s = np.array(self._log, dtype=np.int64).T
+        time_s = np.sort(time_s)  # inside a step: the order that the fluid has seen
         first = np.cumsum([0] + [d.taken for d in self._decks])
         gangs = Gangs.join([d.gangs() for d in self._decks]).take(first[deck] + place)
         ticket = standing["ticket"]
         gangs.runtime_s[ticket] = np.ceil(standing["left_s"])
         gangs.interest_s[ticket] = standing["until_s"]
         chosen = np.concatenate([ticket, np.flatnonzero(time_s >= 0)])
-        chosen = chosen[np.argsort(time_s[chosen].clip(0), kind="stable")]
         return gangs.take(chosen), time_s[chosen].clip(0)
