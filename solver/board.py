@@ -18,6 +18,9 @@ from solver.state import FOREVER_S, Bools, Ints, Level, NodeState, Spread, State
 Parts = list[tuple[int, int]]
 """Where a gang stands: (node, replicas) pairs."""
 
+Amounts = tuple[Ints, Ints, Ints]
+"""GPUs, CPUs (thousandths) and bytes of memory on each node, int64[N] each."""
+
 UNCOUNTED = np.int64(1) << 50
 """Free CPUs or memory of a node on which they are not counted."""
 
@@ -32,11 +35,35 @@ class Move:
 
 def leaving(state: State) -> Ints:
     """Return the running work that may not stay, int64: unprotected on draining nodes, all on nodes down."""
-    w, p = state.workloads, state.workloads.placement
-    owner = np.repeat(np.arange(w.count), np.diff(p.ptr))
-    health = state.nodes.state[p.node]
-    gone = (health == NodeState.DOWN) | ((health == NodeState.DRAINING) & ~state.protected[owner])
+    w = state.workloads
+    health = state.nodes.state[w.placement.node]
+    sick = np.flatnonzero(health != NodeState.UP)
+    owner = w.owner[sick]
+    gone = (health[sick] == NodeState.DOWN) | ~state.protected[owner]
     return np.unique(owner[(w.status[owner] == Status.RUNNING) & gone])
+
+
+def _paths(state: State) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Return for every budget tree node the nodes from it up to the root, and those of them with a limit.
+
+    One entry more, the last, is empty: that of work whose allocation is unknown (-1).
+    """
+    limit = state.budgets.limit_gpus.tolist()
+    paths: list[tuple[int, ...]] = [()] * (state.budgets.count + 1)
+    for v, parent in enumerate(state.budgets.parent.tolist()):  # parents come before their children
+        paths[v] = (v, *paths[parent])
+    return paths, [tuple(v for v in path if limit[v] >= 0) for path in paths]
+
+
+def _held(state: State, standing: Bools) -> Ints:
+    """Return the GPUs that standing work holds in every budget subtree, int64[V]."""
+    w, b = state.workloads, state.budgets
+    js = np.flatnonzero(standing & (w.leaf >= 0))
+    held = np.zeros(b.count, dtype=np.int64)
+    np.add.at(held, w.leaf[js], w.gpus[js])
+    for v in range(b.count - 1, 0, -1):
+        held[b.parent[v]] += held[v]
+    return held
 
 
 class Board:
@@ -63,7 +90,7 @@ class Board:
         n, w = state.nodes, state.workloads
         self.state, self.order = state, order
         self.usable: Bools = n.state == NodeState.UP
-        self.owner: Ints = np.repeat(np.arange(w.count), np.diff(w.placement.ptr))
+        self.owner: Ints = w.owner
         self.standing: Bools = w.status != Status.PENDING
         self.starts: dict[int, Parts] = {}
         self.tenants: dict[int, tuple[int, ...]] = {}
@@ -80,17 +107,19 @@ class Board:
         np.subtract.at(self.free_memory, node, reps * w.memory_bytes[self.owner])
         for free in (self.free_gpus, self.free_cpus, self.free_memory):
             free[~self.usable] = 0
-        self.held_gpus: Ints = np.zeros(state.budgets.count, dtype=np.int64)
-        for j in np.flatnonzero(self.standing).tolist():
-            self._hold(j, 1)
+        self._paths, self._limited = _paths(state)
+        self.held_gpus: Ints = _held(state, self.standing)
         self.held_before: Ints = self.held_gpus.copy()
         self.preempted_gpus = 0
+        self.group_keys: dict[int, Ints] = {}  # of solver.placing
+        self._may_use: dict[tuple[bytes, int], Bools] = {}
         for r in leaving(state).tolist():
             self._lift(r)
 
     def copy(self) -> Board:
         """Return a board on which moves do not touch this one."""
-        twin = copy.copy(self)
+        twin = Board.__new__(Board)
+        twin.__dict__.update(self.__dict__)
         for name in ("standing", "hold_s", "free_gpus", "free_cpus", "free_memory", "held_gpus"):
             setattr(twin, name, getattr(self, name).copy())
         for name in ("starts", "tenants", "victims", "ahead"):
@@ -154,53 +183,72 @@ class Board:
         for node, reps in parts:
             if self.usable[node]:
                 self.free_gpus[node] += sign * reps * size
-                self.free_cpus[node] += sign * reps * cpus
-                self.free_memory[node] += sign * reps * memory
+                if cpus:
+                    self.free_cpus[node] += sign * reps * cpus
+                if memory:
+                    self.free_memory[node] += sign * reps * memory
 
     def _hold(self, j: int, sign: int) -> None:
         w = self.state.workloads
-        v = int(w.leaf[j])
-        while v >= 0:
-            self.held_gpus[v] += sign * int(w.gpus[j])
-            v = int(self.state.budgets.parent[v])
+        gpus = sign * int(w.gpus[j])
+        for v in self._paths[int(w.leaf[j])]:
+            self.held_gpus[v] += gpus
 
     # --- questions ---------------------------------------------------------------------------------------
 
+    @property
+    def free(self) -> Amounts:
+        """What nothing stands on."""
+        return self.free_gpus, self.free_cpus, self.free_memory
+
     def eligible(self, j: int) -> Bools:
         """Return the nodes on which a replica of `j` may ever start in this round, bool[N]."""
+        w, policy = self.state.workloads, self.state.policy
+        key = (w.pool_ok[j].tobytes(), int(w.required[j]))
+        if key not in self._may_use:
+            self._may_use[key] = self._accepted(j)
+        ends_s = self.state.now_s + (int(w.min_runtime_s[j]) if w.allocated[j] else policy.due_s)
+        ok: Bools = ends_s <= self.hold_s  # unallocated work keeps off what is promised for the next round
+        ok &= self._may_use[key]
+        return ok
+
+    def _accepted(self, j: int) -> Bools:
         n, w = self.state.nodes, self.state.workloads
         ok: Bools = self.usable & w.pool_ok[j][n.pool]
         if w.required[j] >= 0:
             ok &= n.domain[w.required[j]] >= 0
         elif w.required[j] == Level.UNKNOWN:
-            ok = np.zeros(n.count, dtype=bool)
-        ends_s = self.state.now_s + (int(w.min_runtime_s[j]) if w.allocated[j] else self.state.policy.due_s)
-        ok &= ends_s <= self.hold_s  # unallocated work keeps off what is promised for the next round
+            ok[:] = False
         return ok
 
     def slots(self, j: int, gpus: Ints, cpus: Ints, memory: Ints) -> Ints:
         """Return how many replicas of `j` each node takes with so much free, int64[N]; eligibility apart."""
         w = self.state.workloads
-        out = np.full(len(gpus), int(w.replicas[j]), dtype=np.int64)
-        for free, each in ((gpus, w.gpus_per_replica), (cpus, w.cpus_milli), (memory, w.memory_bytes)):
-            if each[j] > 0:
-                np.minimum(out, np.maximum(free, 0) // each[j], out=out)
+        out = np.full(len(gpus), w.replicas[j])
+        for free, wanted in ((gpus, w.gpus_per_replica), (cpus, w.cpus_milli), (memory, w.memory_bytes)):
+            each = wanted.item(j)
+            if each:
+                np.minimum(out, free // each, out=out)
+        np.maximum(out, 0, out=out)
         return out
 
     def free_slots(self, j: int) -> Ints:
         """Return how many replicas of `j` each node takes as it stands, int64[N]."""
-        slots = self.slots(j, self.free_gpus, self.free_cpus, self.free_memory)
-        slots[~self.eligible(j)] = 0
+        slots = self.slots(j, *self.free)
+        slots *= self.eligible(j)
         return slots
 
     def limit_room(self, j: int) -> int:
         """Return the GPUs that the limits above `j` still allow; 0 where the subtree was over its limit."""
-        b, room = self.state.budgets, int(UNCOUNTED)
-        for v in b.path(int(self.state.workloads.leaf[j])):
-            if b.limit_gpus[v] >= 0:
-                over = self.held_before[v] > b.limit_gpus[v]
-                room = min(room, 0 if over else int(b.limit_gpus[v] - self.held_gpus[v]))
+        limit, room = self.state.budgets.limit_gpus, int(UNCOUNTED)
+        for v in self.limited_by(j):
+            over = self.held_before[v] > limit[v]
+            room = min(room, 0 if over else int(limit[v] - self.held_gpus[v]))
         return room
+
+    def limited_by(self, j: int) -> tuple[int, ...]:
+        """Return the budget tree nodes with a limit that `j` counts under, from its leaf up."""
+        return self._limited[int(self.state.workloads.leaf[j])]
 
     def brake_room(self) -> int:
         """Return the GPUs that may still be preempted in this round."""
@@ -225,9 +273,8 @@ class Board:
         """Tell whether giving `r` back would lift a subtree above both its limit and what it held before."""
         b, gpus = self.state.budgets, int(self.state.workloads.gpus[r])
         return any(
-            b.limit_gpus[v] >= 0
-            and self.held_gpus[v] + gpus > max(int(b.limit_gpus[v]), int(self.held_before[v]))
-            for v in b.path(int(self.state.workloads.leaf[r]))
+            self.held_gpus[v] + gpus > max(int(b.limit_gpus[v]), int(self.held_before[v]))
+            for v in self.limited_by(r)
         )
 
     def gainers(self, r: int) -> list[int]:
@@ -244,9 +291,8 @@ class Board:
 
         found = entitled({j for n, _ in self.parts(r) for j in self.tenants.get(n, ())})
         if not found and self._newly_limited(r):
-            b = self.state.budgets
-            capped = {v for v in b.path(int(w.leaf[r])) if b.limit_gpus[v] >= 0}
-            found = [j for j in entitled(self.starts) if capped.intersection(b.path(int(w.leaf[j])))]
+            capped = set(self.limited_by(r))
+            found = [j for j in entitled(self.starts) if capped.intersection(self.limited_by(j))]
         return sorted(found, key=lambda j: (order.position[j], j))
 
     def objective(self) -> tuple[float, float, float]:
@@ -268,9 +314,10 @@ class Board:
     def spread(self) -> Spread:
         """Return the starts as a Spread over all workloads."""
         w = self.state.workloads
-        return Spread.of(
-            [
-                [(n, k * int(w.gpus_per_replica[j]), k) for n, k in sorted(self.starts.get(j, []))]
-                for j in range(w.count)
-            ]
-        )
+        js = sorted(self.starts)
+        flat = [part for j in js for part in sorted(self.starts[j])]
+        node, reps = np.array(flat, dtype=np.int64).reshape(-1, 2).T.copy()
+        count = np.zeros(w.count, dtype=np.int64)
+        count[js] = [len(self.starts[j]) for j in js]
+        ptr = np.concatenate(([0], np.cumsum(count)))
+        return Spread(ptr, node, reps * np.repeat(w.gpus_per_replica, count), reps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -44,8 +45,6 @@ class Outcome:
     book : Book
         Promises kept, moved and made.
     rejected : int64[W], `Reject`
-    expected_start_s : int64[W], epoch seconds
-        The certain bound on the start of what waits; -1 where there is none.
     lane : list of int
         Debug workloads started ahead of the order.
     broken : list of Broken
@@ -58,9 +57,13 @@ class Outcome:
     board: Board
     book: Book
     rejected: Ints
-    expected_start_s: Ints
     lane: list[int]
     broken: list[Broken] = field(default_factory=list)
+
+    @cached_property
+    def expected_start_s(self) -> Ints:
+        """The certain bound on the start of what waits, int64[W], epoch seconds; -1 where there is none."""
+        return _expected(self.board, self.book)
 
 
 def decide(state: State, params: SolveParams) -> Outcome:
@@ -82,7 +85,6 @@ def decide(state: State, params: SolveParams) -> Outcome:
         board=best.board,
         book=book,
         rejected=opened.rejected,
-        expected_start_s=_expected(best.board, book),
         lane=opened.lane,
         broken=best.broken,
     )
@@ -101,8 +103,9 @@ class _Opened:
 
 
 def _open(state: State) -> _Opened:
-    rejected = rejections(state)
-    order = rank(state, _candidates(state, rejected), placeable(state))
+    fits = placeable(state)
+    rejected = rejections(state, fits=fits)
+    order = rank(state, _candidates(state, rejected), fits)
     board = Board(state, order)
     book = keep_promises(board)
     pending, unallocated = _pending(state, order, rejected)

@@ -6,8 +6,11 @@ from enum import IntEnum
 
 import numpy as np
 
+from solver.board import UNCOUNTED, Amounts, Board
 from solver.buddy import shapes
 from solver.state import Bools, Ints, Level, NodeState, State, Status
+
+UNKNOWN = int(Level.UNKNOWN)
 
 
 class Reject(IntEnum):
@@ -23,25 +26,26 @@ class Reject(IntEnum):
     TOO_LARGE = 7
 
 
-def rejections(state: State, js: Ints | None = None) -> Ints:
+CELLS_AT_ONCE = 20_000
+"""Kinds x nodes that are looked at in one go: few enough for the cache of a processor."""
+
+
+def rejections(state: State, js: Ints | None = None, fits: Bools | None = None) -> Ints:
     """Return for pending workloads (all, or `js`) whether they can never run here, int64[W], `Reject`.
 
-    NO for all others.
+    NO for all others. What is known to be `placeable` (`fits`, bool[W]) is not looked at again.
     Judged on the empty inventory with every node healthy: an outage rejects nobody. A gang that only fits a
     cluster by mixing its GPU types is not rejected either: it waits until one type is enough.
     """
     w, n = state.workloads, state.nodes
     out = np.zeros(w.count, dtype=np.int64)
     js = np.flatnonzero(w.status == Status.PENDING) if js is None else js
-    huge = np.int64(1) << 50
-    cpus = np.where(n.cpus_milli > 0, n.cpus_milli, huge)
-    memory = np.where(n.memory_bytes > 0, n.memory_bytes, huge)
-    most, replica = _room(state, js, n.pool_cluster[n.pool], (n.gpus, cpus, memory))
-    out[js[most < w.replicas[js]]] = Reject.TOO_LARGE
-    out[js[~replica]] = Reject.REPLICA_TOO_LARGE
-    for v in np.flatnonzero(state.budgets.limit_gpus >= 0).tolist():
-        below = np.array([v in state.budgets.path(int(leaf)) for leaf in w.leaf[js]], dtype=bool)
-        out[js[below & (w.gpus[js] > state.budgets.limit_gpus[v])]] = Reject.OVER_LIMIT
+    doubtful = js if fits is None else js[~fits[js]]
+    if len(doubtful):
+        most, replica = _room(state, doubtful, n.pool_cluster[n.pool], (n.gpus, *_counted(state)))
+        out[doubtful[most < w.replicas[doubtful]]] = Reject.TOO_LARGE
+        out[doubtful[~replica]] = Reject.REPLICA_TOO_LARGE
+    out[js[w.gpus[js] > _narrowest_limit(state)[w.leaf[js]]]] = Reject.OVER_LIMIT
     segment = np.where(w.required[js] == Level.NONE, 1, np.maximum(w.segment[js], 1))
     out[js[w.replicas[js] % segment != 0]] = Reject.BROKEN_SEGMENTS
     out[js[~w.pool_ok[js].any(axis=1)]] = Reject.NO_SUCH_POOL
@@ -50,15 +54,29 @@ def rejections(state: State, js: Ints | None = None) -> Ints:
     return out
 
 
+def _counted(state: State) -> tuple[Ints, Ints]:
+    """Return the CPUs and the memory of each node, more than enough where they are not counted."""
+    n = state.nodes
+    cpus, memory = (np.where(x > 0, x, UNCOUNTED) for x in (n.cpus_milli, n.memory_bytes))
+    return cpus, memory
+
+
+def _narrowest_limit(state: State) -> Ints:
+    """Return the lowest limit at or above every tree node, int64[V], GPUs."""
+    b = state.budgets
+    out = np.where(b.limit_gpus >= 0, b.limit_gpus, UNCOUNTED)
+    for v in range(1, b.count):  # parents come before their children
+        out[v] = min(out[v], out[b.parent[v]])
+    return out
+
+
 def placeable(state: State) -> Bools:
     """Tell which pending work could start now if all that is interruptible made room, bool[W]."""
     w, n = state.workloads, state.nodes
-    owner = np.repeat(np.arange(w.count), np.diff(w.placement.ptr))
-    fixed = (state.protected | (w.status == Status.STOPPING))[owner]
-    node, owner, reps = w.placement.node[fixed], owner[fixed], w.placement.replicas[fixed]
-    huge = np.int64(1) << 50
-    gpus, cpus = n.gpus.copy(), np.where(n.cpus_milli > 0, n.cpus_milli, huge)
-    memory = np.where(n.memory_bytes > 0, n.memory_bytes, huge)
+    fixed = (state.protected | (w.status == Status.STOPPING))[w.owner]
+    node, owner, reps = w.placement.node[fixed], w.owner[fixed], w.placement.replicas[fixed]
+    gpus = n.gpus.copy()
+    cpus, memory = _counted(state)
     np.subtract.at(gpus, node, w.placement.gpus[fixed])
     np.subtract.at(cpus, node, reps * w.cpus_milli[owner])
     np.subtract.at(memory, node, reps * w.memory_bytes[owner])
@@ -69,48 +87,97 @@ def placeable(state: State) -> Bools:
     return out
 
 
-def _room(state: State, js: Ints, pool: Ints, amounts: tuple[Ints, Ints, Ints]) -> tuple[Ints, Bools]:
+A_HANDFUL = 6
+"""Up to so many workloads are looked for one by one sooner than all at once."""
+
+
+def hopeful(board: Board, js: Ints, amounts: Amounts) -> Ints:
+    """Return those of `js` that may fit if the nodes have these amounts to give; the others surely do not.
+
+    A quick look at many workloads, each as if it were alone, limits apart.
+    """
+    state, w = board.state, board.state.workloads
+    gpus = np.where(board.usable, amounts[0], -1)
+    js = js[w.gpus_per_replica[js] <= gpus.max(initial=0)]
+    js = js[w.gpus[js] <= np.maximum(gpus, 0).sum()]
+    if len(js) > A_HANDFUL:
+        most, _ = _room(state, js, state.nodes.pool, (gpus, *amounts[1:]), board.hold_s)
+        js = js[most >= w.replicas[js]]
+    return js
+
+
+def _room(
+    state: State, js: Ints, pool: Ints, amounts: Amounts, hold_s: Ints | None = None
+) -> tuple[Ints, Bools]:
     """Return how many replicas the best group takes of each gang, and whether any node takes one of them.
 
     Parameters
     ----------
     pool : int64[N]
         What a gang may not leave: its pool, or its cluster.
-    amounts : GPUs, CPUs and memory of each node
+    amounts : Amounts
         Negative GPUs: nothing may start there.
+    hold_s : int64[N], epoch seconds
+        See `Board.hold_s`; None = nothing is held.
     """
-    gpus, cpus, memory = amounts
     w = state.workloads
-    size, pieces, each_cpus, each_memory, segment, required = shapes(state, js)
-    keys = np.column_stack((size, pieces, each_cpus, each_memory, segment, required, w.pool_ok[js]))
-    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    most, any_node = np.zeros(len(first), dtype=np.int64), np.zeros(len(first), dtype=bool)
-    for i, k in enumerate(first.tolist()):
-        slots = np.where(gpus < 0, 0, np.int64(pieces[k]))
-        for free, each in ((gpus, size[k]), (cpus, each_cpus[k]), (memory, each_memory[k])):
-            if each > 0:
-                slots = np.minimum(slots, np.maximum(free, 0) // each)
-        slots = np.where(w.pool_ok[js[k]][state.nodes.pool], slots, 0)
-        most[i] = _best_group(state, slots, pool, int(required[k]), int(segment[k]), int(pieces[k]))
-        any_node[i] = bool((slots > 0).any())
-    fused = w.replicas[js] // np.maximum(pieces, 1)
-    return most[inverse] * fused, any_node[inverse]
+    _, first, inverse = np.unique(w.kind[js], return_index=True, return_inverse=True)
+    kinds = js[first]
+    size, pieces, cpus, memory, segment, required = shapes(state, kinds)
+    nodes = np.flatnonzero(amounts[0] >= size.min(initial=0))
+    accepted = w.pool_ok[kinds]
+    ends_s = state.now_s + np.where(w.allocated[kinds], w.min_runtime_s[kinds], state.policy.due_s)
+    most, any_node = np.zeros(len(kinds), dtype=np.int64), np.zeros(len(kinds), dtype=bool)
+    at_once = max(CELLS_AT_ONCE // max(len(nodes), 1), 1)
+    for some in (slice(i, i + at_once) for i in range(0, len(kinds), at_once)):
+        slots = np.where(accepted[some][:, state.nodes.pool[nodes]], pieces[some, None], 0)
+        if hold_s is not None:
+            slots[ends_s[some, None] > hold_s[nodes]] = 0
+        for free, each in zip(amounts, (size[some], cpus[some], memory[some]), strict=True):
+            _cap(slots, free[nodes], each)
+        any_node[some] = slots.any(axis=1)
+        for level in set(required[some].tolist()) - {UNKNOWN}:
+            row = np.flatnonzero(required[some] == level)
+            best = _best_group(state, slots[row], nodes, pool, level, segment[some][row], pieces[some][row])
+            most[some][row] = best
+    fused = w.replicas[kinds] // np.maximum(pieces, 1)
+    return (most * fused)[inverse], any_node[inverse]
 
 
-def _best_group(state: State, slots: Ints, pool: Ints, required: int, segment: int, pieces: int) -> int:
-    n = state.nodes
-    if required == Level.UNKNOWN or not len(slots):
-        return 0
-    if required < 0:
-        return int(np.bincount(pool, slots).max())
-    inside = n.domain[required] >= 0
-    if not inside.any():
-        return 0
-    pools = int(pool.max()) + 1
-    key = n.domain[required][inside] * pools + pool[inside]
-    room = np.bincount(key, slots[inside]).astype(np.int64)
-    if segment == pieces:
-        return int(room.max())
-    whole = room // segment * segment
-    return int(np.bincount(np.arange(len(room)) % pools, whole).max())
+def _cap(slots: Ints, free: Ints, each: Ints) -> None:
+    """Lower `slots` (int64[gangs, nodes]) to what is free on each node over what each gang asks.
+
+    Floats divide several times faster, and below 2**53 no quotient of integers rounds up to a whole number.
+    """
+    asks = np.flatnonzero(each)
+    if len(asks):
+        fit = np.maximum(free, 0) / each[asks, None]
+        slots[asks] = np.minimum(slots[asks], fit.astype(np.int64))
+
+
+def _best_group(
+    state: State, slots: Ints, nodes: Ints, pool: Ints, level: int, segment: Ints, pieces: Ints
+) -> Ints:
+    """Return the pieces that the best group of one level takes of each gang, int64[gangs]."""
+    pools = int(pool.max(initial=0)) + 1
+    key = pool[nodes]
+    if level >= 0:
+        domain = state.nodes.domain[level][nodes]
+        key = np.where(domain >= 0, domain * pools + key, -1)
+    turn = np.argsort(key, kind="stable")[np.count_nonzero(key < 0) :]
+    if not len(turn):
+        return np.zeros(len(slots), dtype=np.int64)
+    groups, starts = _runs(key[turn])
+    room = np.add.reduceat(slots[:, turn], starts, axis=1)
+    best: Ints = room.max(axis=1)
+    cut = np.flatnonzero(segment != pieces)
+    if len(cut):  # whole segments, all in one pool
+        whole = room[cut] // segment[cut, None] * segment[cut, None]
+        best[cut] = [np.bincount(groups % pools, row).max() for row in whole]
+    return best
+
+
+def _runs(values: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct ones of sorted values, and where each begins."""
+    starts = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
+    return values[starts], starts

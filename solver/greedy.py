@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from solver.board import Board
-from solver.placing import find_by_eviction, find_free
+from solver.feasible import hopeful
+from solver.placing import Evictable, find_free, make_room
 from solver.shares import BEYOND, WITHIN, eviction_gpus, regret
 from solver.state import Bools, Floats, Ints, Status
 
@@ -20,29 +21,39 @@ def greedy(board: Board, js: Ints) -> Board:
 
 def serve(board: Board, js: Ints) -> None:
     """Give pending work `js` of one tier (int64, in order) its turn on this board."""
-    order, gpus = board.order, board.state.workloads.gpus
-    hopeless: set[tuple[int, ...]] = set()
-    cost = eviction_cost(board, int(js[0])) if len(js) else np.zeros(0)  # the same for all of one tier
-    for j in js.tolist():
-        if board.standing[j]:
-            continue
-        kind = (*kind_of(board, j), int(order.band[j]))
-        if kind in hopeless or board.limit_room(j) < gpus[j]:
-            continue
-        if not start_free(board, j) and not start_by_eviction(
-            board, j, victims_for(board, j), cost, worth(board, j)
-        ):
-            hopeless.add(kind)  # room only shrinks as the order goes on
+    js = js[~board.standing[js]]
+    cost = np.zeros(0)
+    for band in np.split(js, np.flatnonzero(np.diff(board.order.band[js])) + 1):  # all may evict the same
+        may = victims_for(board, int(band[0])) if len(band) else np.zeros(0, dtype=bool)
+        if may.any():
+            cost = cost if len(cost) else eviction_cost(board, int(js[0]))  # the same for all of one tier
+            _serve_band(board, band, Evictable(board, may, cost))
+        else:
+            fill(board, band)
 
 
-def kind_of(board: Board, j: int) -> tuple[int, ...]:
-    """Return what makes two workloads alike for a search."""
+def _serve_band(board: Board, js: Ints, evictable: Evictable) -> None:
+    """Give pending work of one band its turn.
+
+    Room only shrinks from turn to turn: what is like what found none is passed over.
+    """
     w = board.state.workloads
-    return (
-        int(w.replicas[j]), int(w.gpus_per_replica[j]), int(w.cpus_milli[j]), int(w.memory_bytes[j]),
-        int(w.required[j]), int(w.segment[j]), int(w.min_runtime_s[j]), int(w.allocated[j]),
-        *w.pool_ok[j].tolist(),
-    )  # fmt: skip
+    hopeless: set[int] = set()
+    for j in hopeful(board, js, evictable.and_free(board)).tolist():
+        if w.kind[j] in hopeless or start_free(board, j) or board.limit_room(j) < w.gpus[j]:
+            continue
+        if not start_by_eviction(board, j, evictable, worth(board, j)):
+            hopeless.add(w.kind[j])
+
+
+def fill(board: Board, js: Ints) -> None:
+    """Start, in the order given, whatever fits without a victim."""
+    kind = board.state.workloads.kind
+    hopeless: set[tuple[int, tuple[int, ...]]] = set()
+    for j in hopeful(board, js[~board.standing[js]], board.free).tolist():
+        like = (int(kind[j]), board.limited_by(j))
+        if like not in hopeless and not start_free(board, j):
+            hopeless.add(like)
 
 
 def worth(board: Board, j: int) -> float:
@@ -83,17 +94,21 @@ def start_free(board: Board, j: int) -> bool:
     return parts is not None
 
 
-def start_by_eviction(board: Board, j: int, may: Bools, cost: Floats, most: float) -> bool:
-    """Start `j` by evicting some of `may` for less than `most` GPU-hours; tell whether."""
-    w = board.state.workloads
-    if not may.any() or board.brake_room() <= 0 or board.limit_room(j) < w.gpus[j]:
+def start_by_eviction(board: Board, j: int, evictable: Evictable, most: float) -> bool:
+    """Start `j` by evicting some of `evictable` for less than `most` GPU-hours; tell whether.
+
+    Those who had to go are taken out of `evictable`.
+    """
+    gpus = board.state.workloads.gpus
+    if not evictable.count or board.brake_room() <= 0 or board.limit_room(j) < gpus[j]:
         return False
-    move = find_by_eviction(board, j, may, cost)
-    if move is None or sum(float(cost[r]) for r in move.victims) >= most:
+    move = make_room(board, j, evictable, most)
+    if move is None or sum(float(evictable.cost[r]) for r in move.victims) >= most:
         return False
-    if int(w.gpus[move.victims].sum()) > board.brake_room():
+    if int(gpus[move.victims].sum()) > board.brake_room():
         return False
     for r in move.victims:
         board.evict(r, int(board.order.tier[j]))
+        evictable.evict(r)
     board.start(j, move.parts)
     return True

@@ -13,6 +13,7 @@ import numpy as np
 from solver.board import Board, Parts
 from solver.greedy import eviction_cost, start_by_eviction, start_free, victims_for, worth
 from solver.lane import run_lane
+from solver.placing import Evictable
 from solver.shares import BEYOND, UNALLOCATED, WITHIN, Order, bands, commitments, prices
 from solver.state import Bools, Ints, State, Workloads
 
@@ -57,7 +58,8 @@ def place(standing: Board, state: State) -> Placed:
     lane = bool(run_lane(board, np.array([j]))) if state.workloads.debug[j] else False
     done = lane or start_free(board, j)
     if not done and state.workloads.allocated[j]:
-        done = start_by_eviction(board, j, victims_for(board, j), eviction_cost(board, j), worth(board, j))
+        evictable = Evictable(board, victims_for(board, j), eviction_cost(board, j))
+        done = start_by_eviction(board, j, evictable, worth(board, j))
     victims = sorted(board.victims.keys() - before)
     return Placed(board, board.starts[j] if done else None, victims, lane, ratio)
 

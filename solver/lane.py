@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from solver.board import Board
+from solver.feasible import hopeful
 from solver.greedy import start_by_eviction, start_free, worth
+from solver.placing import Evictable
 from solver.shares import UNALLOCATED, WITHIN
-from solver.state import Floats, Ints, Status
+from solver.state import Bools, Floats, Ints, Status
 
-LATER_FIRST = 0.001
-"""Of victims that cost the same, those of later tiers go."""
+LATER_FIRST, LEAST_WORTH_FIRST = 1e-3, 1e-7
+"""Of victims that cost the same, those of later tiers go, and of one tier those worth least."""
 
 
 def run_lane(board: Board, js: Ints) -> list[int]:
@@ -25,7 +27,7 @@ def run_lane(board: Board, js: Ints) -> list[int]:
     used: dict[int, int] = {}
     for j in inside.tolist():
         used[int(w.leaf[j])] = used.get(int(w.leaf[j]), 0) + int(w.gpus[j])
-    waiting = [j for j in js.tolist() if w.debug[j] and not board.standing[j]]
+    waiting = _hopeful(board, js[w.debug[js] & ~board.standing[js]]) if room > 0 else []
     started: list[int] = []
     while waiting and room > 0:
         j = min(waiting, key=lambda j: (used.get(int(w.leaf[j]), 0), int(w.submitted_s[j]), j))
@@ -40,21 +42,34 @@ def run_lane(board: Board, js: Ints) -> list[int]:
     return started
 
 
+def _hopeful(board: Board, js: Ints) -> list[int]:
+    """Return those of `js` that would fit if all that is interruptible made room."""
+    anybody = Evictable(board, _may(board), np.zeros(board.state.workloads.count))
+    return hopeful(board, js, anybody.and_free(board)).tolist() if len(js) else []
+
+
+def _may(board: Board) -> Bools:
+    running = board.state.workloads.status == Status.RUNNING
+    may: Bools = board.standing & board.interruptible & running
+    return may
+
+
 def _start(board: Board, j: int) -> bool:
     """Start a debug workload; its victims are unallocated work, then beyond-share, then within-share work.
 
     As everywhere, the restarts of its victims must cost less than its own start is worth, here at no less
     than the price of an allocation at its share.
     """
+    if start_free(board, j):
+        return True
     w, order = board.state.workloads, board.order
-    may = board.standing & board.interruptible & (w.status == Status.RUNNING)
+    may = _may(board)
     at_share = float(w.gpus[j] * board.state.policy.worth_s / 3600)
     most = max(worth(board, j), at_share)
     restart = w.gpus * (board.state.policy.restart_cost_s / 3600)
-    cost: Floats = (restart * (1 + LATER_FIRST * (UNALLOCATED - order.tier))).astype(np.float64)
-    if start_free(board, j):
-        return True
+    cost: Floats = restart * (1 + LATER_FIRST * (UNALLOCATED - order.tier) + LEAST_WORTH_FIRST * order.price)
     for tier in range(UNALLOCATED, WITHIN - 1, -1):
-        if start_by_eviction(board, j, may & (order.tier >= tier) & (cost < most), cost, most):
+        evictable = Evictable(board, may & (order.tier >= tier) & (cost < most), cost)
+        if start_by_eviction(board, j, evictable, most):
             return True
     return False

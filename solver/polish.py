@@ -7,7 +7,8 @@ import heapq
 import numpy as np
 
 from solver.board import Board
-from solver.greedy import kind_of, start_free
+from solver.feasible import hopeful
+from solver.greedy import fill, start_free
 from solver.shares import BEYOND, UNALLOCATED, WITHIN
 from solver.state import Ints, Status
 
@@ -90,41 +91,32 @@ def _room_elsewhere(board: Board, r: int, gainers: list[int]) -> bool:
     return spare_gpus >= min(taken, int(board.state.workloads.gpus[r]))
 
 
-def fill(board: Board, js: Ints) -> None:
-    """Start, in the order given, whatever fits without a victim."""
-    hopeless: set[tuple[int, ...]] = set()
-    limited = board.state.budgets.limited_by()
-    leaf = board.state.workloads.leaf
-    for j in js.tolist():
-        kind = (*kind_of(board, j), *np.flatnonzero(limited[leaf[j]]).tolist())
-        if board.standing[j] or kind in hopeless:
-            continue
-        if not start_free(board, j):
-            hopeless.add(kind)
-
-
 def fill_unallocated(board: Board, js: Ints) -> None:
     """Start unallocated work where nothing else stands: the allocation that holds the least of it first."""
     w = board.state.workloads
+    hopes = hopeful(board, js[~board.standing[js]], board.free)
+    if not len(hopes):
+        return
+    may_fit, least_gpus = set(hopes.tolist()), int(w.gpus_per_replica[hopes].min())
     held: dict[int, int] = {}
     for j in np.flatnonzero(board.standing & ~w.allocated & (w.status == Status.RUNNING)).tolist():
         held[int(w.leaf[j])] = held.get(int(w.leaf[j]), 0) + int(w.gpus[j])
     turn = np.lexsort((js, w.submitted_s[js], -w.priority[js]))
     queues: dict[int, list[int]] = {}
-    for j in js[turn[::-1]].tolist():
-        queues.setdefault(int(w.leaf[j]), []).append(j)
+    for j, leaf in zip(js[turn[::-1]].tolist(), w.leaf[js[turn[::-1]]].tolist(), strict=True):
+        queues.setdefault(leaf, []).append(j)
     heap = [(held.get(leaf, 0), int(w.submitted_s[q[-1]]), q[-1], leaf) for leaf, q in queues.items()]
     heapq.heapify(heap)
-    hopeless: set[tuple[int, ...]] = set()
-    while heap:
+    hopeless: set[tuple[int, int]] = set()
+    while heap and board.free_gpus.max() >= least_gpus:
         gpus, _, j, leaf = heapq.heappop(heap)
         queues[leaf].pop()
-        kind = (*kind_of(board, j), leaf if board.limit_room(j) < w.gpus[j] else -1)
-        if kind not in hopeless and not board.standing[j]:
-            if start_free(board, j):
+        if j in may_fit:
+            like = (int(w.kind[j]), leaf if board.limit_room(j) < w.gpus[j] else -1)
+            if like not in hopeless and start_free(board, j):
                 gpus += int(w.gpus[j])
             else:
-                hopeless.add(kind)
+                hopeless.add(like)
         if queues[leaf]:
             j = queues[leaf][-1]
             heapq.heappush(heap, (gpus, int(w.submitted_s[j]), j, leaf))

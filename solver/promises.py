@@ -12,7 +12,7 @@ from solver.board import UNCOUNTED, Board, Parts, leaving
 from solver.greedy import eviction_cost
 from solver.placing import group_key
 from solver.shares import BEYOND
-from solver.state import Ints, Level, NodeState, Spread, Status
+from solver.state import Ints, Level, NodeState, Spread, State, Status
 
 
 class Moved(IntEnum):
@@ -63,6 +63,9 @@ def keep_promises(board: Board) -> Book:
     """Honour what falls due, carry the rest, and promise failed gangs their next start, on this board."""
     state, book = board.state, Book()
     p, w = state.promises, state.workloads
+    failed = _failed(state)
+    if not len(p.workload) and not failed:
+        return book
     claims = claims_of(board, np.zeros(w.count, dtype=bool))
     homeless: list[int] = []
     for i in np.lexsort((p.workload, p.start_s)).tolist():
@@ -84,12 +87,7 @@ def keep_promises(board: Board) -> Book:
         if carried is None:
             homeless.append(j)
         claims = carried or claims
-    for j in leaving(state).tolist():
-        part = w.placement.part(j)
-        lost = (state.nodes.state[w.placement.node[part]] == NodeState.DOWN).any()
-        if lost and w.allocated[j] and w.leaf[j] >= 0:
-            homeless.append(j)
-    for j in homeless:  # after all that can be kept: a promise moves for its own reasons only
+    for j in homeless + failed:  # after all that can be kept: a promise moves for its own reasons only
         found = gentlest_start(board, j, claims)
         if found is None:
             continue
@@ -102,6 +100,16 @@ def keep_promises(board: Board) -> Book:
                 continue
         claims = _write(board, book, claims, j, parts, start_s)
     return book
+
+
+def _failed(state: State) -> list[int]:
+    """Return the allocated gangs that lost a node."""
+    w, down = state.workloads, state.nodes.state == NodeState.DOWN
+    return [
+        j
+        for j in leaving(state).tolist()
+        if w.allocated[j] and w.leaf[j] >= 0 and down[w.placement.node[w.placement.part(j)]].any()
+    ]
 
 
 def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start_s: int) -> Claims | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -90,103 +89,133 @@ def commitments(state: State) -> Ints:
     return seconds * w.gpus * charge
 
 
-class _Head(NamedTuple):
-    """Sort key of the next candidate of a leaf."""
-
-    unclaimed: bool
-    submitted_s: int
-    id: int
+def _ratio(use: int, entitled: int) -> float:
+    return use / entitled if entitled else float("inf")
 
 
 class _Filling:
-    """Progressive filling over one state: the leaves' queues, and the use so far of every tree node."""
+    """Progressive filling over one state: the leaves' queues, and use and ratio so far of every tree node.
 
-    def __init__(self, state: State, candidates: Ints, placeable: Bools) -> None:
+    Each turn depends on the one before, so all is kept in lists of plain integers.
+    """
+
+    def __init__(self, state: State, candidates: Ints, placeable: Bools, commit: Ints) -> None:
         w, b = state.workloads, state.budgets
-        self.parent = b.parent.tolist()
-        self.entitled = b.entitled.tolist()
-        self.use = b.usage.tolist()
-        self.leaf = w.leaf.tolist()
-        self.commit = commitments(state).tolist()
-        for j in np.flatnonzero(state.protected & w.allocated & (w.leaf >= 0)).tolist():
-            self.charge(j)
-        self.placeable = placeable.tolist()
-        self.room = _usable_gpus(state).tolist()
-        self.pools = [np.flatnonzero(ok).tolist() for ok in w.pool_ok]
-        self.gpus = w.gpus.tolist()
+        self.parent: list[int] = b.parent.tolist()
+        self.path = {leaf: b.path(leaf) for leaf in set(w.leaf[candidates].tolist())}
+        self.entitled: list[int] = b.entitled.tolist()
+        self.use = _use_of_protected(state, commit)
+        self.ratio = [_ratio(use, entitled) for use, entitled in zip(self.use, self.entitled, strict=True)]
+        self.commit: list[int] = commit.tolist()
+        self.placeable: list[bool] = (placeable & w.pool_ok.any(axis=1)).tolist()
+        accepts = list(map(tuple, w.pool_ok[candidates].tolist()))
+        pools = {ok: [p for p, yes in enumerate(ok) if yes] for ok in set(accepts)}
+        self.pools = {j: pools[ok] for j, ok in zip(candidates.tolist(), accepts, strict=True)}
+        self.room: list[int] = _usable_gpus(state).tolist()
+        self.gpus: list[int] = w.gpus.tolist()
         claimed = np.zeros(w.count, dtype=bool)
         claimed[state.promises.workload] = True
-        keys = (candidates, w.submitted_s[candidates], -w.priority[candidates], ~claimed[candidates])
-        by_turn = np.lexsort(keys)
+        unclaimed, submitted_s = ~claimed[candidates], w.submitted_s[candidates]
+        by_age = candidates[np.lexsort((candidates, submitted_s, unclaimed))].tolist()
+        self.age = {j: i for i, j in enumerate(by_age)}  # who of several leaves' heads goes first
+        turn = np.lexsort((candidates, submitted_s, -w.priority[candidates], unclaimed))[::-1]
         self.queue: dict[int, list[int]] = {}
-        for j in candidates[by_turn[::-1]].tolist():
-            self.queue.setdefault(self.leaf[j], []).append(j)
-        self.key = {j: _Head(not claimed[j], int(w.submitted_s[j]), j) for j in candidates.tolist()}
+        for j, leaf in zip(candidates[turn].tolist(), w.leaf[candidates[turn]].tolist(), strict=True):
+            self.queue.setdefault(leaf, []).append(j)
         self.turns: list[tuple[int, float]] = []
 
-    def ratio(self, v: int) -> float:
-        """Return use over entitlement of tree node `v`."""
-        return self.use[v] / self.entitled[v] if self.entitled[v] else float("inf")
+    def serve(self, leaf: int) -> bool:
+        """Give the head of `leaf` its turn; tell whether that moved ratios.
 
-    def charge(self, j: int) -> None:
-        v = self.leaf[j]
-        while v >= 0:
-            self.use[v] += self.commit[j]
-            v = self.parent[v]
-
-    def serve(self, leaf: int) -> None:
-        """Give the head of `leaf` its turn; what cannot start now is ranked, and costs its leaf nothing."""
-        j = self.queue[leaf].pop()
-        self.turns.append((j, self.ratio(leaf)))
-        pool = max(self.pools[j], key=lambda p: self.room[p], default=-1)
-        if self.placeable[j] and pool >= 0 and self.room[pool] >= self.gpus[j]:
-            self.room[pool] -= self.gpus[j]
-            self.charge(j)
-        if not self.queue[leaf]:
+        What cannot start now is ranked, and costs its leaf nothing.
+        """
+        queue = self.queue[leaf]
+        j = queue.pop()
+        self.turns.append((j, self.ratio[leaf]))
+        if not queue:
             del self.queue[leaf]
+        if not self.placeable[j]:
+            return False
+        pools, gpus = self.pools[j], self.gpus[j]
+        pool = pools[0] if len(pools) == 1 else max(pools, key=self.room.__getitem__)
+        if self.room[pool] < gpus:
+            return False
+        self.room[pool] -= gpus
+        self._charge(leaf, self.commit[j])
+        return True
+
+    def _charge(self, leaf: int, commit: int) -> None:
+        use, entitled = self.use, self.entitled
+        for v in self.path[leaf]:
+            use[v] += commit
+            self.ratio[v] = use[v] / entitled[v] if entitled[v] else float("inf")
 
     def by_leaf(self, up_to: float) -> None:
         """Serve the lowest leaf ratio first, while it is at most `up_to`."""
-        heap = [(self.ratio(v), self.key[q[-1]], v) for v, q in self.queue.items()]
+        heap = [(self.ratio[v], self.age[q[-1]], v) for v, q in self.queue.items()]
         heapq.heapify(heap)
         while heap and heap[0][0] <= up_to:
-            leaf = heapq.heappop(heap)[2]
+            leaf = heap[0][2]
             self.serve(leaf)
             if leaf in self.queue:
-                heapq.heappush(heap, (self.ratio(leaf), self.key[self.queue[leaf][-1]], leaf))
+                heapq.heapreplace(heap, (self.ratio[leaf], self.age[self.queue[leaf][-1]], leaf))
+            else:
+                heapq.heappop(heap)
 
     def by_tree(self) -> None:
         """Serve level by level: at each tree node the child with the lowest ratio among those that want."""
-        children: dict[int, set[int]] = {}
+        wanting: dict[int, set[int]] = {}
         for v in self.queue:
-            while self.parent[v] >= 0 and v not in children.setdefault(self.parent[v], set()):
-                children[self.parent[v]].add(v)
+            while self.parent[v] >= 0 and v not in wanting.setdefault(self.parent[v], set()):
+                wanting[self.parent[v]].add(v)
                 v = self.parent[v]
         while self.queue:
-            v = 0
-            path = []
-            while children.get(v):
-                path.append(v)
-                v = min(children[v], key=lambda c: (self.ratio(c), self._best(c, children)))
-            self.serve(v)
+            path, tied = self._descend(wanting)
+            v = path.pop()
+            moved = self.serve(v)
+            while not (moved or tied) and v in self.queue:  # as nothing has changed, it is its turn again
+                moved = self.serve(v)
             if v not in self.queue:
                 for above in reversed(path):
-                    children[above].discard(v)
-                    if children[above]:
+                    wanting[above].discard(v)
+                    if wanting[above]:
                         break
                     v = above
 
-    def _best(self, v: int, children: dict[int, set[int]]) -> _Head:
+    def _descend(self, wanting: dict[int, set[int]]) -> tuple[list[int], bool]:
+        """Return the way from the root to the leaf whose turn it is, and whether ratios tied on it."""
+        v, tied = 0, False
+        path = [v]
+        while wanting.get(v):
+            lowest = min(map(self.ratio.__getitem__, wanting[v]))
+            first = [c for c in wanting[v] if self.ratio[c] == lowest]
+            tied |= len(first) > 1
+            v = first[0] if len(first) == 1 else min(first, key=lambda c: self._best(c, wanting))
+            path.append(v)
+        return path, tied
+
+    def _best(self, v: int, wanting: dict[int, set[int]]) -> int:
         if v in self.queue:
-            return self.key[self.queue[v][-1]]
-        return min(self._best(c, children) for c in children[v])
+            return self.age[self.queue[v][-1]]
+        return min(self._best(c, wanting) for c in wanting[v])
+
+
+def _use_of_protected(state: State, commit: Ints) -> list[int]:
+    """Return the use of every tree node and what protected work still commits, micro budget units."""
+    w, b = state.workloads, state.budgets
+    js = np.flatnonzero(state.protected & w.allocated & (w.leaf >= 0))
+    added = np.zeros(b.count, dtype=np.int64)
+    np.add.at(added, w.leaf[js], commit[js])
+    for v in range(b.count - 1, 0, -1):  # parents come before their children
+        added[b.parent[v]] += added[v]
+    use: list[int] = (b.usage + added).tolist()
+    return use
 
 
 def _usable_gpus(state: State) -> Ints:
     """Return the GPUs of each pool on healthy nodes that nothing protected or stopping holds, int64[P]."""
     n, w = state.nodes, state.workloads
-    owner = np.repeat(np.arange(w.count), np.diff(w.placement.ptr))
-    fixed = (state.protected | (w.status == Status.STOPPING))[owner]
+    fixed = (state.protected | (w.status == Status.STOPPING))[w.owner]
     free = n.gpus - np.bincount(w.placement.node[fixed], w.placement.gpus[fixed], n.count).astype(np.int64)
     free[n.state != 0] = 0
     return np.bincount(n.pool, np.maximum(free, 0), len(n.pool_cluster)).astype(np.int64)
@@ -197,17 +226,19 @@ def standing_ratio(state: State) -> Floats:
 
     Pending work does not count here: what runs is judged by what its allocation has, not by what it asks for.
     """
-    w = state.workloads
-    commit, entitled = commitments(state).tolist(), state.budgets.entitled.tolist()
-    use = state.budgets.usage.tolist()
+    return _standing_ratio(state, commitments(state))
+
+
+def _standing_ratio(state: State, commit: Ints) -> Floats:
+    w, b = state.workloads, state.budgets
     out = np.zeros(w.count)
-    running = np.flatnonzero((w.status == Status.RUNNING) & w.allocated & (w.leaf >= 0))
-    protected = state.protected
-    turn = np.lexsort((running, w.submitted_s[running], -w.priority[running], ~protected[running]))
-    for j in running[turn].tolist():
-        leaf = int(w.leaf[j])
-        out[j] = use[leaf] / entitled[leaf] if entitled[leaf] else float("inf")
-        use[leaf] += commit[j]
+    js = np.flatnonzero((w.status == Status.RUNNING) & w.allocated & (w.leaf >= 0))
+    js = js[np.lexsort((js, w.submitted_s[js], -w.priority[js], ~state.protected[js], w.leaf[js]))]
+    leaf = w.leaf[js]
+    before = np.cumsum(commit[js]) - commit[js]
+    before -= before[np.searchsorted(leaf, leaf)]  # of its own leaf only
+    use, entitled = (b.usage[leaf] + before).tolist(), b.entitled[leaf].tolist()
+    out[js] = [_ratio(u, e) for u, e in zip(use, entitled, strict=True)]
     return out
 
 
@@ -223,7 +254,8 @@ def rank(state: State, candidates: Ints, placeable: Bools) -> Order:
         order and commits nothing, so that it neither loses its claim nor blocks its siblings.
     """
     w, policy = state.workloads, state.policy
-    filling = _Filling(state, candidates, placeable)
+    commit = commitments(state)
+    filling = _Filling(state, candidates, placeable, commit)
     if policy.order == "fair_tree":
         filling.by_tree()
     else:
@@ -234,17 +266,17 @@ def rank(state: State, candidates: Ints, placeable: Bools) -> Order:
     ratio[sequence] = [r for _, r in filling.turns]
     if policy.order == "fair_tree":  # rule 7 holds whatever the order: what is within its share goes first
         sequence = sequence[np.argsort(ratio[sequence] > 1, kind="stable")]
-    return _priced(state, sequence, ratio)
+    return _priced(state, sequence, ratio, commit)
 
 
-def _priced(state: State, sequence: Ints, ratio: Floats) -> Order:
+def _priced(state: State, sequence: Ints, ratio: Floats, commit: Ints) -> Order:
     w = state.workloads
     k = len(sequence)
     position = np.full(w.count, k, dtype=np.int64)
     position[sequence] = np.arange(k)
     highest = np.full(w.count, np.inf)
     highest[sequence] = np.maximum.accumulate(ratio[sequence]) if k else 0.0
-    tier = _tiers(state, ratio)
+    tier = _tiers(state, ratio, commit)
     price = prices(highest, tier)
     price[sequence] *= 1 - SEPARATION * np.arange(k) / max(k, 1)
     in_money = _in_money(state, sequence)
@@ -267,12 +299,12 @@ def prices(ratio: Floats, tier: Ints) -> Floats:
     return price
 
 
-def _tiers(state: State, ratio: Floats) -> Ints:
+def _tiers(state: State, ratio: Floats, commit: Ints) -> Ints:
     """Return the tier of every workload: running work is judged by its standing ratio and the site's band."""
     w = state.workloads
     tier = np.where(w.allocated, np.where(ratio <= 1, WITHIN, BEYOND), UNALLOCATED).astype(np.int64)
     running = (w.status == Status.RUNNING) & w.allocated
-    within = (standing_ratio(state) <= 1 + state.policy.band) & (w.leaf >= 0)
+    within = (_standing_ratio(state, commit) <= 1 + state.policy.band) & (w.leaf >= 0)
     tier[running] = np.where(within[running], WITHIN, BEYOND)
     return tier
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -195,10 +196,35 @@ class Workloads:
         """Number of workloads."""
         return len(self.leaf)
 
-    @property
+    @cached_property
     def gpus(self) -> Ints:
         """GPUs of each whole gang, int64[W]."""
         return self.replicas * self.gpus_per_replica
+
+    @cached_property
+    def owner(self) -> Ints:
+        """Workload of each part of `placement`, int64[M]."""
+        return np.repeat(np.arange(self.count), np.diff(self.placement.ptr))
+
+    @cached_property
+    def kind(self) -> Ints:
+        """Kind of each pending workload, int64[W], -1 for the rest: of one kind are all alike to a search."""
+        pending = np.flatnonzero(self.status == Status.PENDING)
+        columns = [
+            column[pending]
+            for column in (
+                self.replicas, self.gpus_per_replica, self.cpus_milli, self.memory_bytes, self.required,
+                self.segment, self.min_runtime_s, self.allocated, *self.pool_ok.T,
+            )
+        ]  # fmt: skip
+        turn = np.lexsort(columns)
+        new = np.zeros(len(pending), dtype=bool)
+        for column in columns:
+            ordered = column[turn]
+            new[1:] |= ordered[1:] != ordered[:-1]
+        out = np.full(self.count, -1, dtype=np.int64)
+        out[pending[turn]] = np.cumsum(new)
+        return out
 
 
 @dataclass(frozen=True)
@@ -334,7 +360,7 @@ class State:
     promises: Promises
     policy: Policy
 
-    @property
+    @cached_property
     def protected(self) -> Bools:
         """Running allocated work inside its min runtime, bool[W]."""
         w = self.workloads

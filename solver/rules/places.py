@@ -22,6 +22,8 @@ def capacity(world: World) -> Iterator[Broken]:
 
 def placement(state: State, parts: Parts) -> Iterator[Broken]:
     """Apply the rules of place to what starts, or is promised a start."""
+    if not len(parts.node):
+        return
     yield from gang(state, parts)
     yield from pool(state, parts)
     yield from topology(state, parts)
@@ -61,6 +63,8 @@ def topology(state: State, parts: Parts) -> Iterator[Broken]:
     for j, many in _mixed(parts.workload[whole], domain[whole]):
         yield Broken("topology", j, -1, f"spans {len(many)} domains of level {{l{w.required[j]}}}")
     cut = asks & (domain >= 0) & (segment > 0)
+    if not cut.any():
+        return
     pairs, pair = np.unique(np.stack([parts.workload[cut], domain[cut]]), axis=1, return_inverse=True)
     replicas = total(pair.ravel(), parts.replicas[cut], pairs.shape[1])
     for k in np.flatnonzero(replicas % np.maximum(w.segment[pairs[0]], 1)).tolist():

@@ -16,6 +16,8 @@ from solver.state import Action, Status
 def promise(world: World) -> Iterator[Broken]:
     """No start is promised to what runs, in the past, or where something protected or promised stands."""
     plan, now_s = world.plan, world.state.now_s
+    if not len(plan.promised):
+        return
     for j, start_s in zip(plan.promised.tolist(), plan.promised_start_s.tolist(), strict=True):
         if plan.action[j] not in (Action.WAIT, Action.PREEMPT):
             yield Broken("promise", j, -1, f"promised a start, and its action is {plan.action[j]}")

@@ -24,32 +24,32 @@ def victim(world: World) -> Iterator[Broken]:
     """Everybody preempted makes room for someone who starts there now, or before the next round."""
     state, plan = world.state, world.plan
     w = state.workloads
-    gains = plan.action == Action.START
-    gains[plan.promised[plan.promised_start_s <= state.now_s + state.policy.due_s]] = True
-    for v in plan.victims_for:
-        if plan.action[v] != Action.PREEMPT:
-            yield Broken("victim", v, -1, f"makes room, and its action is {plan.action[v]}")
+    due = plan.promised[plan.promised_start_s <= state.now_s + state.policy.due_s]
+    gains = {*_starting(world), *due.tolist()}
+    named = np.array(list(plan.victims_for), dtype=np.int64)
+    for v in named[plan.action[named] != Action.PREEMPT].tolist():
+        yield Broken("victim", v, -1, f"makes room, and its action is {plan.action[v]}")
     for v in world.victims:
         nodes = w.placement.node[w.placement.part(v)].tolist()
         if not world.gainers(v):
             yield Broken("victim", v, -1, "preempted for nobody")
         for g in world.gainers(v):
-            if not gains[g]:
+            if g not in gains:
                 yield Broken(
                     "victim", v, -1, f"for {{w{g}}}, which starts neither now nor in {state.policy.due_s} s"
                 )
             elif world.seats.get(g, set()).isdisjoint(nodes) and not _meets_limit(
-                world, v, _charged(world, g)
+                world, v, world.limits_above(g)
             ):
                 yield Broken("victim", v, -1, f"for {{w{g}}}, which uses none of its nodes")
 
 
 def unallocated(world: World) -> Iterator[Broken]:
     """Unallocated work preempts nobody."""
+    free = set(np.flatnonzero(~world.state.workloads.allocated).tolist())
     for v in world.victims:
-        for g in world.gainers(v):
-            if not world.state.workloads.allocated[g]:
-                yield Broken("unallocated", v, -1, f"preempted for {{w{g}}}, which is unallocated")
+        for g in filter(free.__contains__, world.gainers(v)):
+            yield Broken("unallocated", v, -1, f"preempted for {{w{g}}}, which is unallocated")
 
 
 def share(world: World) -> Iterator[Broken]:
@@ -59,6 +59,8 @@ def share(world: World) -> Iterator[Broken]:
     the gainer's leaf nothing.
     """
     w, b, policy = world.state.workloads, world.state.budgets, world.state.policy
+    if not world.victims:
+        return
     surely_within, surely_beyond = _within_share(world)
     promised = set(world.state.promises.workload.tolist())
     lane: dict[int, int] = {}  # the debug workload that alone excuses each victim
@@ -99,24 +101,27 @@ def needless(world: World) -> Iterator[Broken]:
     """No victim could stay: its place is needed, and its one gainer has nowhere else to go."""
     state, plan = world.state, world.plan
     w = state.workloads
+    if not world.victims:
+        return
     chosen = np.zeros(w.count, dtype=bool)
     chosen[world.victims] = True
     back = parts_of(w.placement, np.arange(w.count), chosen)
     taken = (world.load[:, back.node] + amounts(state, back) > world.size[:, back.node]).any(axis=0)
     needed = np.zeros(w.count, dtype=bool)
     needed[back.workload[taken]] = True
-    waits = {g for g in plan.promised.tolist() if plan.action[g] != Action.START}
+    starting = _starting(world)
+    waits = set(plan.promised.tolist()) - starting
     room = _Elsewhere(world)
     for v in world.victims:
         gainers = world.gainers(v)
-        if not waits.isdisjoint(gainers) or _meets_limit(world, v, _charged(world, v)):
+        if not waits.isdisjoint(gainers) or _meets_limit(world, v, world.limits_above(v)):
             continue  # the room is for a promise, or under a limit
         if not needed[v]:
             yield Broken("needless", v, -1, f"its {w.gpus[v]} GPUs are still free")
             continue
-        starts = [g for g in gainers if plan.action[g] == Action.START]
-        if len(starts) == 1 and room.suffices(v, starts[0]):
-            yield Broken("needless", v, -1, f"{{w{starts[0]}}} fits on free nodes")
+        starts = starting.intersection(gainers)
+        if len(starts) == 1 and room.suffices(v, *starts):
+            yield Broken("needless", v, -1, f"{{w{min(starts)}}} fits on free nodes")
 
 
 class _Elsewhere:
@@ -162,12 +167,12 @@ def brake(world: World) -> Iterator[Broken]:
         yield Broken("brake", -1, -1, f"{gpus} GPUs preempted, {most_gpus} allowed")
 
 
-def _charged(world: World, j: int) -> set[int]:
-    """Return the budget tree nodes that workload `j` is charged to."""
-    return set(world.state.budgets.path(int(world.state.workloads.leaf[j])))
+def _starting(world: World) -> set[int]:
+    """Return the workloads that start."""
+    return set(np.flatnonzero(world.plan.action == Action.START).tolist())
 
 
 def _meets_limit(world: World, v: int, among: set[int]) -> bool:
     """Tell whether giving victim `v` back would exceed one of its limits among these budget tree nodes."""
     limits, gpus = world.state.budgets.limit_gpus, int(world.state.workloads.gpus[v])
-    return any(0 <= limits[b] < world.held[b] + gpus for b in _charged(world, v) & among)
+    return any(limits[b] < world.held[b] + gpus for b in world.limits_above(v) & among)

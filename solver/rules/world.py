@@ -40,6 +40,8 @@ class World:
         The worst of the nodes that running and stopping work stands on.
     victims : list of int
         Running workloads preempted from healthy nodes: each must make room for someone.
+    limited : set of int
+        Budget tree nodes with a limit.
     seats : dict of int to set of int
         Nodes of each workload that starts or is promised a start.
     """
@@ -55,11 +57,18 @@ class World:
     held: Ints
     health: Ints
     victims: list[int]
+    limited: set[int]
     seats: dict[int, set[int]]
 
     def gainers(self, victim: int) -> list[int]:
         """Return the workloads that `victim` makes room for, best first."""
         return self.plan.victims_for.get(victim, [])
+
+    def limits_above(self, j: int) -> set[int]:
+        """Return the budget tree nodes with a limit that workload `j` is charged to."""
+        return self.limited and self.limited.intersection(
+            self.state.budgets.path(int(self.state.workloads.leaf[j]))
+        )
 
 
 def apply(state: State, plan: Decisions) -> World:
@@ -86,6 +95,7 @@ def apply(state: State, plan: Decisions) -> World:
         held=held_by(state, stands),
         health=health,
         victims=np.flatnonzero(preempted & (health == NodeState.UP)).tolist(),
+        limited=set(np.flatnonzero(state.budgets.limit_gpus >= 0).tolist()),
         seats=_seats(joined(starts, promised)),
     )
 

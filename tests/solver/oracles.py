@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -231,7 +231,7 @@ def permuted(world: State, turn: Sequence[int]) -> State:
     w, p, promises = world.workloads, world.workloads.placement, world.promises
     flat = (p.node, p.gpus, p.replicas)
     parts = [list(zip(*(x[p.part(j)].tolist() for x in flat), strict=True)) for j in turn]
-    arrays = {k: v[list(turn)] for k, v in vars(w).items() if isinstance(v, np.ndarray)}
+    arrays = {f.name: getattr(w, f.name)[list(turn)] for f in fields(w) if f.name != "placement"}
     return replace(
         world,
         workloads=replace(w, **arrays, placement=Spread.of(parts)),
