@@ -161,8 +161,9 @@ def json_events(text: str) -> Iterator[Event]:
         elif bracket:
             yield Event(bracket, "", line, column)
         elif quoted:
-            value = json.loads(quoted)
-            fault = None if _encodable(value) else "holds half a character, write the whole one"
+            value, fault = json.loads(quoted), None
+            if not _encodable(value):  # pydantic would choke on a key with half a character
+                value, fault = printable(value), "holds half a character, write the whole one"
             yield Event("text", value, line, column, fault)
         else:
             yield Event("plain", literal, line, column, _not_json_number(literal))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from planner.errors import InputError
 from planner.holes import Holes
+from planner.snapshot import parse_snapshot
 from planner.strict import MAX_FAULTS, key_path, parse, read_text
 from planner.tree import MAX_DEPTH
 from tests.planner.faults import places, refusal
@@ -96,6 +97,13 @@ def test_numbers_beyond_reckoning_are_refused_in_json(word):
 def test_half_a_character_is_refused_and_a_whole_one_is_not():
     assert read('{"a": "\\ud83e\\udd86"}', "snap.json") == {"a": "🦆"}
     assert places(refusal(read, '{"a": "\\ud83e"}', "snap.json")) == [(1, "a")]
+
+
+def test_half_a_character_in_a_key_is_one_fault_at_its_place():
+    text = '{"time": "2026-10-09T12:00:00Z", "clusters": [],\n"usage": {"a\\ud83e": 1}, "\\udd86": 2}'
+    messages = refusal(parse_snapshot, text, "snap.json")
+    assert places(messages) == [(2, "usage.a\\ud83e"), (2, "\\udd86")]
+    assert all("half a character, write" in message for message in messages)
 
 
 def test_a_json_file_is_nothing_but_json():
