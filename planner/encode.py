@@ -288,6 +288,8 @@ def _policy(site: Site, nodes: Nodes, charges: Ints) -> Policy:
         lane_gpus=lane_gpus(site, int(nodes.gpus[nodes.state != NodeState.DOWN].sum())),
         max_preempted_gpus=-1 if brake is None else brake,
         charge_micro=charges,
+        reservations=site.plan_ahead.reservations,
+        horizon_s=site.plan_ahead.horizon_s,
     )
 
 

@@ -128,10 +128,10 @@ class _Explainer:
     def _preempt(self, j: int) -> Reason:
         w = self.names.workloads[j]
         if w.state == "stopping":
-            moved, start_s = self.outcome.book.moved.get(j), self.outcome.book.start_s.get(j)
+            moved = self.outcome.book.moved.get(j)
             text = "already preempted, and still leaving its nodes"
-            if start_s is not None:
-                text += f"; promised a start at {self._time(start_s)}"
+            if j in self.board.promised:
+                text += f"; promised a start at {self._time(self.board.promised[j][0])}"
             if moved is not None:
                 text += f", later than before, because {MOVED[moved]}"
             return Reason("Stopping", text)
@@ -154,8 +154,8 @@ class _Explainer:
         if not down:
             text = f"{names} {are} draining and nothing protects it any more; {self._again(w)}"
             return Reason("NodeDraining", text)
-        promised = self.outcome.book.start_s.get(j)
-        when = f", promised a start at {self._time(promised)}" if promised is not None else ""
+        promised = self.board.promised.get(j)
+        when = "" if promised is None else f", promised a start at {self._time(promised[0])}"
         return Reason("NodeDown", f"{names} {are} down; the whole gang is requeued{when}; {self._again(w)}")
 
     def _reject(self, j: int) -> Reason:
@@ -165,14 +165,14 @@ class _Explainer:
     # --- waiting -------------------------------------------------------------------------------------------
 
     def _wait(self, j: int) -> Reason:
-        book = self.outcome.book
-        moved = book.moved.get(j)
-        if j in book.start_s:
-            text = f"is promised a start at {self._time(book.start_s[j])} on {self._where(book.parts[j])}"
+        moved = self.outcome.book.moved.get(j)
+        if j in self.board.promised:
+            start_s, parts = self.board.promised[j]
+            text = f"is promised a start at {self._time(start_s)} on {self._where(parts)}"
             if moved is None:
                 return Reason("Promised", text)
             old_s = self._promised_s(j)
-            later = "later than" if book.start_s[j] > old_s else "no longer where"
+            later = "later than" if start_s > old_s else "no longer where"
             was = f"{later} it was promised ({self._time(old_s)})"
             return Reason("PromiseMoved", f"{text}: {was}, because {MOVED[moved]}")
         reason = self._why(j)

@@ -70,6 +70,22 @@ def protected_claims(board: Board) -> Claims:
     return claims_of(before, np.zeros(board.state.workloads.count, dtype=bool))
 
 
+def promised_claims(board: Board) -> Claims:
+    """Return what is protected as the board stands, and what it promises."""
+    claims = claims_of(board, np.zeros(board.state.workloads.count, dtype=bool))
+    for j in board.settled():
+        start_s, parts = board.promised[j]
+        claims = claims.plus(j, parts, start_s + max(int(board.state.workloads.min_runtime_s[j]), 1))
+    return claims
+
+
+def ranked_claims(board: Board, after: int, upto: int) -> Claims:
+    """Return interruptible work of bands in (after, upto] as claims that never end."""
+    band = board.order.band
+    mine = board.standing & board.interruptible & (band > after) & (band <= upto)
+    return claims_of(board, mine).only(mine)
+
+
 def earliest_start(board: Board, j: int, claims: Claims) -> tuple[int, Parts] | None:
     """Return the earliest certain start of gang `j` and its place, or None where it never fits."""
     ends = np.unique(claims.ends_s[claims.ends_s < FOREVER_S])

@@ -82,6 +82,8 @@ class Board:
         Evicted running work, and the tier that it made room for.
     ahead : set of int
         Starts that the order does not judge: promised ones, and those of the debug lane.
+    promised : dict of int to (int, Parts)
+        Later starts promised, time in epoch seconds and place; one that has started since counts no more.
     hold_s : int64[N], epoch seconds
         Protection of a start must end by then on this node, because it is promised to somebody.
     """
@@ -96,6 +98,7 @@ class Board:
         self.tenants: dict[int, tuple[int, ...]] = {}
         self.victims: dict[int, int] = {}
         self.ahead: set[int] = set()
+        self.promised: dict[int, tuple[int, Parts]] = {}
         self.hold_s: Ints = np.full(n.count, FOREVER_S, dtype=np.int64)
         self.interruptible: Bools = (w.status == Status.RUNNING) & ~state.protected
         self.free_gpus: Ints = n.gpus.copy()
@@ -122,7 +125,7 @@ class Board:
         twin.__dict__.update(self.__dict__)
         for name in ("standing", "hold_s", "free_gpus", "free_cpus", "free_memory", "held_gpus"):
             setattr(twin, name, getattr(self, name).copy())
-        for name in ("starts", "tenants", "victims", "ahead"):
+        for name in ("starts", "tenants", "victims", "ahead", "promised"):
             setattr(twin, name, copy.copy(getattr(self, name)))
         return twin
 
@@ -171,6 +174,12 @@ class Board:
         self._hold(r, 1)
         del self.victims[r]
         self.preempted_gpus -= int(self.state.workloads.gpus[r])
+
+    def promise(self, j: int, start_s: int, parts: Parts) -> None:
+        """Promise `j` a later start, and hold its nodes for it; the caller has made sure that it will fit."""
+        self.promised[j] = start_s, parts
+        for n, _ in parts:
+            self.hold_s[n] = min(int(self.hold_s[n]), start_s)
 
     def _lift(self, r: int) -> None:
         self._take(r, self.parts(r), 1)
@@ -294,6 +303,10 @@ class Board:
             capped = set(self.limited_by(r))
             found = [j for j in entitled(self.starts) if capped.intersection(self.limited_by(j))]
         return sorted(found, key=lambda j: (order.position[j], j))
+
+    def settled(self) -> list[int]:
+        """Return the workloads that are promised a start later than this round, sorted."""
+        return sorted(j for j in self.promised if j not in self.starts)
 
     def objective(self) -> tuple[float, float, float]:
         """Return the worth of each tier in GPU-hours: price x GPUs x H of what stands, less restarts paid.

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from solver import backends
-from solver.ahead import Claims, claims_of, earliest_start
+from solver.ahead import earliest_start, promised_claims, ranked_claims
 from solver.board import Board, leaving
 from solver.check import Broken, check
 from solver.exact import Report, exact
@@ -22,7 +22,7 @@ from solver.plan import Decisions, SolverReport
 from solver.polish import polish
 from solver.promises import Book, keep_promises
 from solver.shares import Order, rank
-from solver.state import Action, Floats, Ints, SolveParams, State, Status
+from solver.state import Action, Floats, Ints, SolveParams, Spread, State, Status
 
 FORECASTS = 500
 """Waiting workloads that get a forecast, at most: those further down change places anyway."""
@@ -63,7 +63,7 @@ class Outcome:
     @cached_property
     def expected_start_s(self) -> Ints:
         """The certain bound on the start of what waits, int64[W], epoch seconds; -1 where there is none."""
-        return _expected(self.board, self.book)
+        return _expected(self.board)
 
 
 def decide(state: State, params: SolveParams) -> Outcome:
@@ -71,10 +71,15 @@ def decide(state: State, params: SolveParams) -> Outcome:
     began_s = time.monotonic()
     opened = _open(state)
     board, pending, unallocated = opened.board, opened.pending, opened.unallocated
-    plans = [_Candidate("greedy", polish(greedy(board, pending), pending, unallocated), opened)]
+    simple = greedy(board, pending)
+    promised = {j: simple.promised[j] for j in simple.settled()}  # before the polish changes who started
+    plans = [_Candidate("greedy", polish(simple, pending, unallocated), opened)]
     report = Report()
     if params.backend != "greedy" and len(pending):
-        solved, report = exact(board, pending, _back_end(params), began_s + params.time_limit_s, params.gap)
+        held = board.copy()
+        for j, (start_s, parts) in promised.items():  # plan-ahead's holds bind every rung
+            held.promise(j, start_s, parts)
+        solved, report = exact(held, pending, _back_end(params), began_s + params.time_limit_s, params.gap)
         plans.append(_Candidate(params.backend, polish(solved, pending, unallocated), opened))
     book = opened.book
     best, notes = _best(plans)
@@ -148,11 +153,11 @@ class _Candidate:
 
     def __init__(self, rung: str, board: Board, opened: _Opened) -> None:
         self.rung, self.board = rung, board
-        self.decisions = _decisions(board, opened.book, opened.rejected)
+        self.decisions = _decisions(board, opened.rejected)
         self.broken = check(board.state, self.decisions, set(opened.book.moved))
 
 
-def _decisions(board: Board, book: Book, rejected: Ints) -> Decisions:
+def _decisions(board: Board, rejected: Ints) -> Decisions:
     w = board.state.workloads
     action = np.full(w.count, int(Action.WAIT))
     action[board.standing & (w.status == Status.RUNNING)] = Action.KEEP
@@ -160,9 +165,17 @@ def _decisions(board: Board, book: Book, rejected: Ints) -> Decisions:
     action[w.status == Status.STOPPING] = Action.PREEMPT
     action[list(board.starts)] = Action.START
     action[rejected != Reject.NO] = Action.REJECT
-    promised, start_s, placement = book.spread(board)
+    promised, start_s, placement = _promises(board)
     victims = {r: board.gainers(r) for r in sorted(board.victims)}
     return Decisions(action, board.spread(), victims, promised, start_s, placement)
+
+
+def _promises(board: Board) -> tuple[Ints, Ints, Spread]:
+    """Return workloads, starts and placements of the promises that outlive the round."""
+    js, size = board.settled(), board.state.workloads.gpus_per_replica
+    parts = [[(n, k * int(size[j]), k) for n, k in sorted(board.promised[j][1])] for j in js]
+    starts = np.array([board.promised[j][0] for j in js], dtype=np.int64)
+    return np.array(js, dtype=np.int64), starts, Spread.of(parts)
 
 
 def _best(plans: list[_Candidate]) -> tuple[_Candidate, list[str]]:
@@ -205,7 +218,7 @@ def _summary(
     return SolverReport(backend, status, value, bound, gap, seconds, notes)
 
 
-def _expected(board: Board, book: Book) -> Ints:
+def _expected(board: Board) -> Ints:
     """Return the forecast start of what waits in the money, int64[W], epoch seconds; -1 for none.
 
     In fair-share order each takes the earliest place that is certain by protections, promises and those
@@ -213,35 +226,18 @@ def _expected(board: Board, book: Book) -> Ints:
     """
     state, w, order = board.state, board.state.workloads, board.order
     out = np.full(w.count, -1, dtype=np.int64)
-    settled = book.settled(board)
     waits = ~board.standing & (w.status == Status.PENDING) & order.in_money
-    js = [j for j in order.sequence[waits[order.sequence]].tolist() if j not in book.start_s][:FORECASTS]
-    claims, known = _promised(board, book, settled), -1
-    for j in js:
+    js = [j for j in order.sequence[waits[order.sequence]].tolist() if j not in board.promised]
+    claims, known = promised_claims(board), -1
+    for j in js[:FORECASTS]:
         band = int(order.band[j])
         if band != known:  # who ranks no later keeps its place
-            claims = claims.merged(_ranked(board, known, band))
+            claims = claims.merged(ranked_claims(board, known, band))
             known = band
         found = earliest_start(board, j, claims) if board.limit_room(j) >= w.gpus[j] else None
         if found is not None and found[0] > state.now_s:
             out[j] = found[0]
             claims = claims.plus(j, found[1], found[0] + int(w.min_runtime_s[j]))
-    for j in settled:
-        out[j] = book.start_s[j]
+    for j in board.settled():
+        out[j] = board.promised[j][0]
     return out
-
-
-def _promised(board: Board, book: Book, settled: list[int]) -> Claims:
-    """Return what is protected after the round, and what is promised."""
-    claims = claims_of(board, np.zeros(board.state.workloads.count, dtype=bool))
-    for j in settled:
-        ends_s = book.start_s[j] + max(int(board.state.workloads.min_runtime_s[j]), 1)
-        claims = claims.plus(j, book.parts[j], ends_s)
-    return claims
-
-
-def _ranked(board: Board, after: int, upto: int) -> Claims:
-    """Return interruptible work of bands in (after, upto] as claims that never end."""
-    band = board.order.band
-    mine = board.standing & board.interruptible & (band > after) & (band <= upto)
-    return claims_of(board, mine).only(mine)

@@ -7,6 +7,7 @@ import numpy as np
 from solver.board import Board
 from solver.feasible import hopeful
 from solver.placing import Evictable, find_free, make_room
+from solver.reserve import reserve, worth_a_promise
 from solver.shares import BEYOND, WITHIN, eviction_gpus, regret
 from solver.state import Bools, Floats, Ints, Status
 
@@ -28,22 +29,31 @@ def serve(board: Board, js: Ints) -> None:
         if may.any():
             cost = cost if len(cost) else eviction_cost(board, int(js[0]))  # the same for all of one tier
             _serve_band(board, band, Evictable(board, may, cost))
+        elif worth_a_promise(board, band).any():
+            _serve_band(board, band, None)
         else:
             fill(board, band)
 
 
-def _serve_band(board: Board, js: Ints, evictable: Evictable) -> None:
+def _serve_band(board: Board, js: Ints, evictable: Evictable | None) -> None:
     """Give pending work of one band its turn.
 
-    Room only shrinks from turn to turn: what is like what found none is passed over.
+    Room only shrinks from turn to turn: what is like what found none is passed over. Who finds none may be
+    promised a later start, before anybody after it takes the nodes.
     """
     w = board.state.workloads
-    hopeless: set[int] = set()
-    for j in hopeful(board, js, evictable.and_free(board)).tolist():
-        if w.kind[j] in hopeless or start_free(board, j) or board.limit_room(j) < w.gpus[j]:
-            continue
-        if not start_by_eviction(board, j, evictable, worth(board, j)):
-            hopeless.add(w.kind[j])
+    hopeless, unpromised = set[int](), set[int]()
+    some_hope = hopeful(board, js, board.free if evictable is None else evictable.and_free(board))
+    for j in js[np.isin(js, some_hope) | worth_a_promise(board, js)].tolist():
+        kind = int(w.kind[j])
+        if kind not in hopeless:
+            if start_free(board, j) or board.limit_room(j) < w.gpus[j]:
+                continue
+            if evictable is not None and start_by_eviction(board, j, evictable, worth(board, j)):
+                continue
+            hopeless.add(kind)
+        if kind not in unpromised and not reserve(board, j):
+            unpromised.add(kind)
 
 
 def fill(board: Board, js: Ints) -> None:

@@ -12,7 +12,7 @@ from solver.board import UNCOUNTED, Board, Parts, leaving
 from solver.greedy import eviction_cost
 from solver.placing import group_key
 from solver.shares import BEYOND
-from solver.state import Ints, Level, NodeState, Spread, State, Status
+from solver.state import Level, NodeState, State, Status
 
 
 class Moved(IntEnum):
@@ -28,35 +28,18 @@ class Moved(IntEnum):
 
 @dataclass
 class Book:
-    """The promises of this round.
+    """What became of the promises that this round found; the board knows those that outlive it.
 
     Attributes
     ----------
-    start_s : dict of int to int, epoch seconds
-        By workload.
-    parts : dict of int to Parts
     moved : dict of int to Moved
         Carried promises that were not kept, and why; they may have a new, later one.
     met : list of int
         Workloads that started by their promise in this round.
     """
 
-    start_s: dict[int, int] = field(default_factory=dict)
-    parts: dict[int, Parts] = field(default_factory=dict)
     moved: dict[int, Moved] = field(default_factory=dict)
     met: list[int] = field(default_factory=list)
-
-    def settled(self, board: Board) -> list[int]:
-        """Return the workloads still promised a later start when the round is over, sorted."""
-        return sorted(j for j in self.start_s if j not in board.starts)
-
-    def spread(self, board: Board) -> tuple[Ints, Ints, Spread]:
-        """Return workloads, starts and placements of the promises that outlive the round."""
-        js = self.settled(board)
-        size = board.state.workloads.gpus_per_replica
-        parts = [[(n, k * int(size[j]), k) for n, k in sorted(self.parts[j])] for j in js]
-        starts = np.array([self.start_s[j] for j in js], dtype=np.int64)
-        return np.array(js, dtype=np.int64), starts, Spread.of(parts)
 
 
 def keep_promises(board: Board) -> Book:
@@ -98,7 +81,7 @@ def keep_promises(board: Board) -> Book:
                 book.met.append(j)
                 claims = claims.plus(j, parts, ends_s)
                 continue
-        claims = _write(board, book, claims, j, parts, start_s)
+        claims = _write(board, claims, j, parts, start_s)
     return book
 
 
@@ -121,7 +104,7 @@ def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start
     trouble = _trouble(board, claims, j, parts, max(start_s, state.now_s))
     if trouble is None:
         if state.workloads.status[j] == Status.STOPPING:  # it cannot start before it has left
-            return _write(board, book, claims, j, parts, start_s)
+            return _write(board, claims, j, parts, start_s)
         due = start_s <= state.now_s + state.policy.due_s
         ends_s = state.now_s + max(int(state.workloads.min_runtime_s[j]), 1)
         free = all(ends_s <= board.hold_s[n] for n, _ in parts)  # before its time only in nobody's way
@@ -130,16 +113,14 @@ def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start
             book.met.append(j)
             return claims.plus(j, parts, ends_s)
         if not due:
-            return _write(board, book, claims, j, parts, start_s)
+            return _write(board, claims, j, parts, start_s)
         trouble = stopped
     book.moved[j] = trouble
     return None
 
 
-def _write(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start_s: int) -> Claims:
-    book.start_s[j], book.parts[j] = start_s, parts
-    for n, _ in parts:
-        board.hold_s[n] = min(int(board.hold_s[n]), start_s)
+def _write(board: Board, claims: Claims, j: int, parts: Parts, start_s: int) -> Claims:
+    board.promise(j, start_s, parts)
     return claims.plus(j, parts, start_s + max(int(board.state.workloads.min_runtime_s[j]), 1))
 
 

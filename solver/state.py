@@ -317,6 +317,10 @@ class Policy:
         What one GPU-second of each pool costs.
     due_s : int
         A reservation that falls due within so many seconds is honoured in this round.
+    reservations : int
+        Gangs that may be promised a later start at once; 0 = plan-ahead is off.
+    horizon_s : int
+        No later start than so many seconds ahead is promised.
     """
 
     order: str = "budget"
@@ -328,6 +332,8 @@ class Policy:
     max_preempted_gpus: int = -1
     charge_micro: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     due_s: int = 60
+    reservations: int = 0
+    horizon_s: int = 8 * 3600
 
 
 @dataclass(frozen=True)

@@ -74,9 +74,9 @@ ALLOCATED = {
 UNALLOCATED = {1: 0.05, 2: 0.05, 4: 0.10, 8: 0.50, 16: 0.15, 32: 0.15}
 WIDEST_PER_SHARE = 2.1
 DEBUG_A_DAY = 240
-BUSY = Want(1.1, 0.2, 0.65, 1.6)
+BUSY = Want(0.97, 0.2, 0.6, 1.5)
 SATURATED = Want(1.7, 0.1, 1.5, 1.9)
-TOTAL = Want(2.45, 0.12, 2.25, 2.7)
+TOTAL = Want(2.5, 0.12, 2.3, 2.7)
 
 
 def ai2(days: int, seed: int, saturated: bool) -> tuple[Trace, dict[str, Any]]:

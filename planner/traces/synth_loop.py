@@ -40,7 +40,7 @@ STEP_S = 10 * MINUTE
 WARM_UP_S = 3 * DAY
 LOOK_S = 20 * MINUTE
 EFFICIENCY = 0.97
-LUMPS = 2.5
+LUMPS = 3.5
 PATIENCE = 2
 Row = tuple[int, int, int, int, int]
 """Values of a row of the fluid."""

@@ -105,7 +105,7 @@ def test_a_byte_order_mark_and_gzip_are_read_whatever_the_name(tmp_path):
         (b"a,b\n1,\xff\n", "2:3", "not UTF-8 text (byte 0xff)"),
         ("a,b\nü,".encode() + b"\xc3\n", "2:3", "not UTF-8 text (byte 0xc3)"),
         (b"a,b\n1,\0\n", "2:3", "U+0000"),
-        (gzip.compress(b"a,b\n" * 100)[:-9], "1:1", "no whole gzip file"),
+        (gzip.compress(b"a,b\n" * 100, mtime=0)[:-9], "1:1", "no whole gzip file"),
         (b"\x1f\x8bnonsense", "1:1", "no whole gzip file"),
         (b"PAR1 and so on", "1:1", "give it a name that ends in .parquet"),
     ],

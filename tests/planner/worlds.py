@@ -102,7 +102,8 @@ def world(
     data["workloads"] = [w for entry in workloads for w in job(**entry)]
     if ratios is not None:
         data["usage"] = _usage(family, found, ratios, seconds(snapshot.get("history", "7d")) / HOUR)
-    return World({"budgets": family, **(site or {})}, {**data, **snapshot})
+    quiet = {"plan_ahead": {"reservations": 0}}  # what is promised tells no other reason to wait
+    return World({"budgets": family, **quiet, **(site or {})}, {**data, **snapshot})
 
 
 def job(

@@ -105,13 +105,15 @@ def test_a_forecast_lies_ahead_and_is_the_promise_where_there_is_one():
 
 
 def plain(seed: int) -> State:
-    """Return a random world without ties by name: nothing was promised, lost, or submitted together."""
+    """Return a random world without ties by name: nothing is promised, was lost, or submitted together."""
     world = random_state(seed)
     world = replace(world, nodes=replace(world.nodes, state=world.nodes.state * 0))
     w, p = world.workloads, world.promises
     nobody = replace(p, workload=p.workload[:0], start_s=p.start_s[:0], placement=type(p.placement).of([]))
     apart = replace(w, submitted_s=w.submitted_s - np.arange(w.count))
-    return replace(world, workloads=apart, promises=nobody, policy=replace(world.policy, lane_gpus=0))
+    return replace(
+        world, workloads=apart, promises=nobody, policy=replace(world.policy, lane_gpus=0, reservations=0)
+    )
 
 
 @pytest.mark.parametrize("seed", range(30))

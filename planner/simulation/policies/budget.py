@@ -77,11 +77,11 @@ def _left_waiting(board: Board) -> bool:
 def _verdict(round_: Round, outcome: Outcome) -> Verdict:
     if outcome.broken:
         raise PlanRejectedError([f"at {round_.state.now_s} s: {b.rule}: {b.detail}" for b in outcome.broken])
-    board, book, w = outcome.board, outcome.book, round_.state.workloads
+    board, w = outcome.board, round_.state.workloads
     money = np.flatnonzero((w.status == Status.PENDING) & ~board.standing & outcome.order.in_money)
     return Verdict(
         board,
-        tuple(Promised(j, book.start_s[j], book.parts[j]) for j in book.settled(board)),
+        tuple(Promised(j, *board.promised[j]) for j in board.settled()),
         tuple(money.tolist()),
         outcome.report.backend,
         outcome.report.seconds,
