@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
-from benchmarks.splinters import POOLS, alike
+from benchmarks.splinters import POOLS, SPLINTERS, alike
 from benchmarks.tokens import (
     Box,
     Tree,
@@ -221,19 +221,7 @@ def laugh(rng: Random, here: list[Place], others: list[Place]) -> None:
 GENTLE: tuple[Damage, ...] = (tweak, tweak, likely, borrow, borrow, adopt, drop, double, exchange, shuffle)
 """What often leaves a document that can be read."""
 
-ROUGH: tuple[Damage, ...] = (
-    *GENTLE,
-    repeat,
-    strange,
-    strange,
-    strange,
-    retype,
-    retype,
-    rename,
-    rename,
-    flood,
-    laugh,
-)
+ROUGH = (*GENTLE, repeat, *(strange,) * 3, *(retype,) * 2, *(rename,) * 2, flood, laugh)
 
 # -- text and bytes ----------------------------------------------------------------------------------
 
@@ -241,19 +229,7 @@ ROUGH: tuple[Damage, ...] = (
 def scarred(rng: Random, data: bytes) -> bytes:
     """Return the text as a bad editor, another system or a broken copy leaves it."""
     at = rng.randrange(len(data) + 1)
-    splinter = rng.choice(
-        (
-            b"\0",
-            b"\t",
-            b"\xff",
-            b"\xc3",
-            b"\xed\xa0\x80",
-            b"\r",
-            b"\x1b[31m",
-            b"\xef\xbb\xbf",
-            b"\xe2\x80\xa8",
-        )
-    )
+    splinter = rng.choice(SPLINTERS)
     return rng.choice(
         (
             data[:at] + splinter + data[at:],
@@ -269,7 +245,7 @@ def scarred(rng: Random, data: bytes) -> bytes:
             data + b"\n...\n",
             data.replace(b"-", b"\xe2\x80\x93", 1),
         )
-    )  # fmt: skip
+    )
 
 
 def splintered(rng: Random, data: bytes) -> bytes:

@@ -66,6 +66,19 @@ STRANGE = (
     *("[" * 3000 + "]" * 3000, "{a: " * 63 + "1" + "}" * 63, '{"a":' * 80 + "1" + "}" * 80, "- " * 900),
     *("[" + "0," * 2000 + "0]", "[" + "[]," * 900 + "[]]", "{" + "a: {}, " * 300 + "}"),
 )
+SPLINTERS = (
+    b"\0",
+    b"\t",
+    b"\xff",
+    b"\xc3",
+    b"\xed\xa0\x80",
+    b"\r",
+    b"\x1b[31m",
+    b"\xef\xbb\xbf",
+    b"\xe2\x80\xa8",
+)
+"""Bytes that no text should hold, or not there."""
+
 POOLS = (NUMBERS, DURATIONS, TIMES, SIZES, HOSTS, WORDS, STRANGE)
 
 _KINDS = (
