@@ -25,8 +25,8 @@ What public traces do not tell is assumed:
   unallocated work 36) is cancelled, waiting or running. Half to two thirds of the GPU time of LLM
   clusters ends in cancelled jobs (Kalos 61%, Seren 66%). It also keeps queues finite where a month's demand
   exceeds supply.
-- Topology as in `benchmarks.gangs`: 64 GPUs require a leaf; 32 require or prefer one; half of the gangs of
-  16 prefer one; half of the wide gangs that fill whole leaves ask for them (segments), others that fit a
+- Topology as in `benchmarks.gangs`, but without segments, which other readers of traces do not know: 64
+  GPUs require a leaf; 32 require or prefer one; half of the gangs of 16 prefer one; wider gangs that fit a
   block prefer one.
 - CPUs and memory as in `benchmarks.gangs`: 70% ask for 8, 16 or 24 CPUs and 64, 128 or 240 GiB per GPU; 3%
   of those with at most 2 GPUs ask for 64 CPUs per GPU. 20% name their GPU type.
@@ -66,7 +66,7 @@ DEBUG_GPUS = {1: 0.60, 2: 0.14, 4: 0.10, 8: 0.12, 16: 0.04}
 LIMITS_S = np.array([HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, DAY, 2 * DAY, 3 * DAY, 5 * DAY, 7 * DAY])
 """Time limits that people write."""
 
-ANYWHERE, PREFERS_BLOCK, PREFERS_LEAF, REQUIRES_LEAF, WHOLE_LEAVES = range(5)
+ANYWHERE, PREFERS_BLOCK, PREFERS_LEAF, REQUIRES_LEAF = range(4)
 """Topology wishes."""
 
 PRIORITIES = np.array([-1, 0, 1, 2])
@@ -267,5 +267,4 @@ def _draw_wishes(rng: Rng, gpus: Ints) -> Ints:
     wish[gpus == 4 * NODE_GPUS] = np.where(coin[gpus == 4 * NODE_GPUS], REQUIRES_LEAF, PREFERS_LEAF)
     wish[gpus == LEAF_GPUS] = REQUIRES_LEAF
     wish[(gpus > LEAF_GPUS) & (gpus <= BLOCK_GPUS)] = PREFERS_BLOCK
-    wish[(gpus > LEAF_GPUS) & (gpus % LEAF_GPUS == 0) & coin] = WHOLE_LEAVES
     return wish

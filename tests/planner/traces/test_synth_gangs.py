@@ -12,7 +12,6 @@ from planner.traces.synth_gangs import (
     LIMITS_S,
     MINUTE,
     REQUIRES_LEAF,
-    WHOLE_LEAVES,
     WIDE_GPUS,
     Gangs,
     allocated,
@@ -141,6 +140,4 @@ def test_what_no_protection_carries_to_its_end_is_resumable():
 
 def test_leaves_are_required_by_gangs_that_fit_them():
     assert set(np.unique(PAID.gpus[PAID.wish == REQUIRES_LEAF])) == {32, 64}
-    assert (PAID.gpus[PAID.wish == WHOLE_LEAVES] % 64 == 0).all()
-    assert (PAID.each[PAID.wish == WHOLE_LEAVES] == 8).all()
     assert (PAID.wish[PAID.gpus == 64] == REQUIRES_LEAF).all()
