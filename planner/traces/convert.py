@@ -23,7 +23,7 @@ from planner.units import (
     parse_time,
 )
 from planner.words import shown
-from solver.state import Ints
+from solver.state import Bools, Ints
 
 DAY_S = 86_400
 NOBODY = "unknown"
@@ -157,11 +157,19 @@ def _each(totals: list[int], replicas: Ints, most: int) -> Ints:
     return np.array(shares, dtype=np.int64)
 
 
+def _contract(log: Log, runtime_s: Ints, wishes: Wishes) -> tuple[Ints, Bools]:
+    """Return min runtime and resumability: what the log says of them, and drawn where it says nothing."""
+    min_runtime_s, resumable = fill_in(log.id, runtime_s, wishes.rule, wishes.seed)
+    said_s, said = np.array(log.column("min_runtime_s"), dtype=np.int64), log.column("resumable")
+    told = np.array([drawn if flag is None else flag for flag, drawn in zip(said, resumable, strict=True)])
+    return np.where(said_s == UNSAID, min_runtime_s, said_s), told.astype(bool)
+
+
 def _trace(log: Log, shapes: list[tuple[int, int]], begin_s: int, wishes: Wishes) -> Trace:
     """Put the columns together, and fill in what the log does not say."""
     replicas, each = np.array(shapes, dtype=np.int64).T
     runtime_s = np.array(log.runtime_s, dtype=np.int64)
-    min_runtime_s, resumable = fill_in(log.id, runtime_s, wishes.rule, wishes.seed)
+    min_runtime_s, resumable = _contract(log, runtime_s, wishes)
     jobs = len(log.id)
     nothing = np.zeros(jobs, dtype=np.int64)
     return Trace(

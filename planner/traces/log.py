@@ -34,6 +34,8 @@ class Log:
     nodes : list of int
         On how many nodes it ran, evenly; 0 where the log does not say. Empty: it says so nowhere; so do
         `user`, `time_limit_s` (`UNSAID`), `gpu_types`, and `cpus_milli` and `memory_bytes` of the whole job.
+    min_runtime_s : list of int, resumable : list of bool or None
+        The contract, where the log says something of it; `UNSAID` and None where it does not.
     notes : dict of str to int
         What was left out or changed on the way, and how often.
     """
@@ -50,12 +52,13 @@ class Log:
     gpu_types: list[tuple[str, ...]] = field(default_factory=list)
     cpus_milli: list[int] = field(default_factory=list)
     memory_bytes: list[int] = field(default_factory=list)
+    min_runtime_s: list[int] = field(default_factory=list)
+    resumable: list[bool | None] = field(default_factory=list)
     notes: Mapping[str, int] = field(default_factory=dict)
 
     def column(self, name: str) -> list[Any]:
         """Return a column, of defaults where the log says nothing."""
-        default = {"user": "", "time_limit_s": UNSAID, "gpu_types": ()}.get(name, 0)
-        return getattr(self, name) or [default] * len(self.id)
+        return getattr(self, name) or [_UNSAID.get(name, 0)] * len(self.id)
 
     def select(self, rows: Sequence[int], why: str = "left out") -> Log:
         """Return the log with these rows, in this order; `why` the others are not among them."""
@@ -73,6 +76,13 @@ class Log:
 
 
 _OTHER = ("labels", "calendar", "notes")
+_UNSAID: dict[str, Any] = {
+    "user": "",
+    "time_limit_s": UNSAID,
+    "gpu_types": (),
+    "min_runtime_s": UNSAID,
+    "resumable": None,
+}
 
 
 def _pick(cells: list[Any], rows: Sequence[int]) -> list[Any]:

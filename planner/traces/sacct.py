@@ -4,7 +4,7 @@
 
 Steps (`17.batch`) are skipped. With `-D` a requeued job has a row for each attempt: they are one job, and
 it was submitted when the first was. A number that Slurm gave out again is another job. Times without a zone
-are taken as UTC.
+are taken as UTC. Where the column `Comment` was printed and holds the contract, it is read there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from planner.cells import epoch, name, optional, seconds, utc, whole
 from planner.sheet import Columns, Sheet, read_csv
 from planner.simulation.trace import UNSAID
+from planner.traces.comment import Contract, contract_of
 from planner.traces.log import Log
 from planner.units import parse_duration
 
@@ -65,6 +66,7 @@ def read(path: Path) -> Log:
     labels = {header: [cells[a.row] for a in last] for header, cells in sheet.columns.items()}
     user = labels.get("User", [])
     account = {"account": labels["Account"]} if "Account" in labels else {}
+    contracts = [contract_of(comment) for comment in labels.get("Comment", [""] * len(last))]
     return Log(
         _ids([a.job for a in last]),
         [min(a.submitted_s for a in attempts) for attempts in jobs],
@@ -78,7 +80,9 @@ def read(path: Path) -> Log:
         gpu_types=[_types(a.asked) for a in last],
         cpus_milli=[1000 * int(match[1]) if (match := _CPUS.search(a.tres)) else 0 for a in last],
         memory_bytes=[_memory(a.tres) for a in last],
-        notes=_notes(jobs),
+        min_runtime_s=[contract.min_runtime_s for contract in contracts],
+        resumable=[contract.resumable for contract in contracts],
+        notes=_notes(jobs) | _comment_notes(contracts),
     )
 
 
@@ -175,6 +179,15 @@ def _notes(jobs: Sequence[Sequence[Attempt]]) -> dict[str, int]:
         ),
     }
     found = {note: sum(map(test, jobs)) for note, test in tests.items()}
+    return {note: count for note, count in found.items() if count}
+
+
+def _comment_notes(contracts: Sequence[Contract]) -> dict[str, int]:
+    """Return how many comments hold something of the contract, and how many something that means nothing."""
+    found = {
+        "read: contract in the comment": sum(contract.says for contract in contracts),
+        "changed: contract in the comment means nothing, drawn": sum(c.faulty for c in contracts),
+    }
     return {note: count for note, count in found.items() if count}
 
 

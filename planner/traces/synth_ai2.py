@@ -8,21 +8,23 @@ assumptions. Here:
 
 - Machines: 128 nodes of 8 H100 with 192 CPUs and 2 TiB, 8 nodes to a leaf, 4 leaves to a block.
 - Budgets: 15 allocations of a made-up research program with shares from 2.5 to 22.5%, no limits.
-- Wide gangs: 128, 256 and 400 GPUs, an eighth, a quarter and 39% of the cluster as on Kalos (256, 512 and
-  1,024 of 2,416). No team asks for more than 2.1 times its share at once (assumption).
+- Wide gangs: 128, 256 and 400 GPUs, 12, 25 and 39% of the cluster; on Kalos 11, 21 and 42% (256, 512 and
+  1,024 of 2,416). No gang asks for more than 2.1 times its team's share (assumption).
 - GPU time of a team's allocated work by width, up to its widest: `ALLOCATED`; of unallocated work:
   `UNALLOCATED`. Together the lab's time divides nearly as in `benchmarks.instances`, whose mix is that of
   ITP with Kalos' wide gangs over it, but for what a node or less takes: as on ITP, whole nodes take twice
   what smaller gangs do.
 - Whose unallocated work is goes by share; debug work, by the square root of the share: 240 workloads on a
   weekday.
-- What the lab wants of its GPUs for allocated work: `BUSY`, set so that under the policy `budget-greedy`
-  about 18% of the delivered time is left to unallocated work; or `SATURATED`, more than there is at every
-  moment. With unallocated work: `TOTAL`.
+- What the lab wants for allocated work: `BUSY`, set so that under the policy `budget-greedy` about 18% of
+  the time delivered in a month is left to unallocated work; or `SATURATED`, more than there is at every
+  moment. With unallocated work: `BUSY_TOTAL`, `SATURATED_TOTAL`, set so that simulations find 2 to 3 times
+  the supply in their queues, which are somewhat longer than those of the fluid.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -71,11 +73,17 @@ ALLOCATED = {
 """GPU time of a team by width in GPUs, in parts of any size."""
 
 UNALLOCATED = {1: 0.05, 2: 0.05, 4: 0.10, 8: 0.50, 16: 0.15, 32: 0.15}
+"""The same of unallocated work."""
+
 WIDEST_PER_SHARE = 2.1
+"""GPUs of a team's widest gang, in parts of its share of all GPUs."""
+
 DEBUG_A_DAY = 240
-BUSY = Want(0.97, 0.2, 0.6, 1.5)
-SATURATED = Want(1.7, 0.1, 1.5, 1.9)
-TOTAL = Want(2.5, 0.12, 2.3, 2.7)
+"""Debug workloads on a weekday."""
+
+BUSY, BUSY_TOTAL = Want(0.89, 0.16, 0.55, 1.25), Want(2.28, 0.08, 2.15, 2.41)
+SATURATED, SATURATED_TOTAL = Want(1.75, 0.08, 1.65, 1.85), Want(2.35, 0.08, 2.22, 2.48)
+"""Allocated work that the lab wants in the system, and with it all work, by variant."""
 
 
 def ai2(days: int, seed: int, saturated: bool) -> tuple[Trace, dict[str, Any]]:
@@ -87,12 +95,13 @@ def ai2(days: int, seed: int, saturated: bool) -> tuple[Trace, dict[str, Any]]:
     people, luck, *hands = (
         np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(share) + 4)
     )
-    wishes = _wishes(people, days, share, SATURATED if saturated else BUSY)
+    wants = (SATURATED, SATURATED_TOTAL) if saturated else (BUSY, BUSY_TOTAL)
+    wishes = _wishes(people, days, share, *wants)
     gangs, submitted_s = Play(luck, _decks(hands, share), share, GPUS).run(wishes)
     return _trace(gangs, submitted_s), _site()
 
 
-def _wishes(rng: Rng, days: int, share: Floats, want: Want) -> Wishes:
+def _wishes(rng: Rng, days: int, share: Floats, want: Want, want_total: Want) -> Wishes:
     """Draw what people want; each kind of luck has its own stream, so that more days only add to it."""
     time_s = np.arange(-WARM_UP_S, days * DAY, STEP_S)
     lab, total, teams, look, tests = rng.spawn(5)
@@ -100,7 +109,7 @@ def _wishes(rng: Rng, days: int, share: Floats, want: Want) -> Wishes:
     wants = lab_wants(lab, time_s, STEP_S, want)[:, None] * team_parts(teams, len(time_s), STEP_S, share)
     return Wishes(
         teams=GPUS * wants,
-        total=GPUS * lab_wants(total, time_s, STEP_S, TOTAL),
+        total=GPUS * lab_wants(total, time_s, STEP_S, want_total),
         looks=look.random(wants.shape) < at_work[:, None] * STEP_S / LOOK_S,
         debug=tests.poisson(DEBUG_A_DAY * STEP_S / DAY * at_work / awake(np.arange(0, DAY, STEP_S)).mean()),
     )
@@ -110,7 +119,7 @@ def _decks(rngs: list[Rng], share: Floats) -> Decks:
     """Return what will be submitted; each deck has a stream of luck of its own."""
     users = np.ceil(3 + 40 * share).astype(np.int64)
 
-    def of_team(team: int) -> Any:
+    def of_team(team: int) -> Callable[[Rng, int], Gangs]:
         widest = int(WIDEST_PER_SHARE * share[team] * GPUS)
         return lambda rng, count: allocated(rng, np.full(count, team), users, ALLOCATED, widest)
 

@@ -15,8 +15,9 @@ needs in steps of 5 minutes. So most GPU time is run beyond the min runtime.
 
 What public traces do not tell is assumed:
 
-- Resumable: all that no protection could carry to its end, for otherwise it would never get there: runs of
-  more than 8 hours, and unallocated work. Of shorter allocated work 85%, of debug work 30%.
+- Resumable: all that no protection carries to its end, for else it might never get there: runs of more
+  than 8 hours and unallocated work. Of shorter allocated work 85%, of debug work 30%; what is not asks for
+  a min runtime that lasts to its end.
 - Time limits: four in five workloads state one. They are over-estimates as on CERIT (median of run time
   over limit 7%, here log-normal with a spread of 1.2), rounded up to what people write, at most 7 days.
 - Every second piece of unallocated work has no end of its own (sweeps, data generation, evaluation of
@@ -58,10 +59,28 @@ LONGEST_S = 5 * DAY
 ENDLESS = 0.5
 """Part of unallocated work that goes on until its owner stops it."""
 
-LONGEST_MIN_RUNTIME_S = 8 * HOUR
-DEBUG_S = 15 * MINUTE
+PROTECTION_S = np.array([HOUR // 2, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR])
+PROTECTION_ODDS = (0.10, 0.30, 0.30, 0.15, 0.15)
+"""Min runtimes that people ask for, and how often."""
+
+WIDE_PROTECTION_S = np.array([HOUR, 4 * HOUR, 8 * HOUR])
+WIDE_PROTECTION_ODDS = (0.28, 0.36, 0.36)
+"""Those of wide gangs that ask for more than `DEBUG_S`."""
+
+MODEST = 0.52
+"""Part of the wide gangs through within `DEBUG_S` that ask for no more. 57% are: 30% of all wide ones."""
+
+RESUMABLE, DEBUG_RESUMABLE = 0.85, 0.30
+"""Part of the allocated work that a protection could carry to its end, and of debug work."""
+
+DEBUG_S, DEBUG_MEDIAN_S, DEBUG_SPREAD = 15 * MINUTE, 4 * MINUTE, 1.0
+"""Longest and median run of debug work, and the standard deviation of its logarithm."""
+
 DEBUG_GPUS = {1: 0.60, 2: 0.14, 4: 0.10, 8: 0.12, 16: 0.04}
-"""Share of debug work by width."""
+"""Part of debug work by width."""
+
+LIMIT_STATED, LIMIT_USED, LIMIT_SPREAD = 0.8, 0.07, 1.2
+"""Part of the work that states a time limit, the median part of it that is used, and its spread as above."""
 
 LIMITS_S = np.array([HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, DAY, 2 * DAY, 3 * DAY, 5 * DAY, 7 * DAY])
 """Time limits that people write."""
@@ -70,6 +89,12 @@ ANYWHERE, PREFERS_BLOCK, PREFERS_LEAF, REQUIRES_LEAF = range(4)
 """Topology wishes."""
 
 PRIORITIES = np.array([-1, 0, 1, 2])
+PRIORITY_ODDS, FREE_PRIORITY_ODDS, DEBUG_PRIORITY_ODDS = (
+    (0.10, 0.45, 0.30, 0.15),
+    (0.25, 0.40, 0.25, 0.10),
+    (0.00, 0.20, 0.50, 0.30),
+)
+"""How often each is wished for: in allocated, unallocated and debug work."""
 
 
 @dataclass(frozen=True)
@@ -186,12 +211,14 @@ def allocated(rng: Rng, team: Ints, users: Ints, gpu_time: dict[int, float], wid
     count = len(team)
     gpus = draw_widths(rng, count, gpu_time, widest)
     run_s = _draw_run_times(rng, gpus)
-    hours = rng.choice([0.5, 1, 2, 4, 8], size=count, p=[0.10, 0.30, 0.30, 0.15, 0.15])
-    short = (run_s <= DEBUG_S) & (rng.random(count) < 0.52)  # short are 57% of the wide ones
-    wide_hours = np.where(short, 0.25, rng.choice([1, 4, 8], size=count, p=[0.28, 0.36, 0.36]))
-    min_s = (np.where(gpus >= WIDE_GPUS, wide_hours, hours) * HOUR).astype(np.int64)
-    interest_s, wishes = rng.exponential(INTEREST_S, size=count), (0.10, 0.45, 0.30, 0.15)
-    return _gangs(rng, team, users, gpus, run_s, min_s, interest_s, wishes, resumable=0.85)
+    modest = (run_s <= DEBUG_S) & (rng.random(count) < MODEST)
+    wide_s = np.where(modest, DEBUG_S, rng.choice(WIDE_PROTECTION_S, size=count, p=WIDE_PROTECTION_ODDS))
+    asked_s = np.where(gpus >= WIDE_GPUS, wide_s, rng.choice(PROTECTION_S, size=count, p=PROTECTION_ODDS))
+    resumable = (run_s > PROTECTION_S[-1]) | (rng.random(count) < RESUMABLE)
+    whole_s = PROTECTION_S[np.searchsorted(PROTECTION_S[:-1], run_s)]
+    min_s = np.where(resumable, asked_s, np.maximum(asked_s, whole_s))
+    interest_s = rng.exponential(INTEREST_S, size=count)
+    return _gangs(rng, team, users, gpus, run_s, min_s, interest_s, resumable, PRIORITY_ODDS)
 
 
 def unallocated(rng: Rng, team: Ints, users: Ints, gpu_time: dict[int, float]) -> Gangs:
@@ -201,18 +228,20 @@ def unallocated(rng: Rng, team: Ints, users: Ints, gpu_time: dict[int, float]) -
     interest_s = rng.exponential(FREE_INTEREST_S, size=count)
     endless = rng.random(count) < ENDLESS
     run_s = np.where(endless, np.ceil(interest_s.clip(max=LONGEST_S)), _draw_run_times(rng, gpus))
-    wishes, none = (0.25, 0.40, 0.25, 0.10), np.zeros(count, dtype=np.int64)
-    return _gangs(rng, team, users, gpus, run_s.astype(np.int64), none, interest_s, wishes, resumable=1.0)
+    none, every = np.zeros(count, dtype=np.int64), np.ones(count, dtype=bool)
+    return _gangs(rng, team, users, gpus, run_s.astype(np.int64), none, interest_s, every, FREE_PRIORITY_ODDS)
 
 
 def debug(rng: Rng, team: Ints, users: Ints) -> Gangs:
     """Draw debug work, one gang for each entry of `team`; `users` by team."""
     count, step_s = len(team), 5 * MINUTE
     gpus = rng.choice(list(DEBUG_GPUS), size=count, p=list(DEBUG_GPUS.values()))
-    run_s = rng.lognormal(np.log(4 * MINUTE), 1.0, size=count).clip(20, DEBUG_S).astype(np.int64)
-    min_s = -(-run_s // step_s) * step_s
-    interest_s, wishes = rng.exponential(INTEREST_S, size=count), (0.0, 0.20, 0.50, 0.30)
-    return _gangs(rng, team, users, gpus, run_s, min_s, interest_s, wishes, resumable=0.30)
+    run_s = rng.lognormal(np.log(DEBUG_MEDIAN_S), DEBUG_SPREAD, size=count).clip(20, DEBUG_S)
+    min_s = -(-run_s.astype(np.int64) // step_s) * step_s
+    interest_s, resumable = rng.exponential(INTEREST_S, size=count), rng.random(count) < DEBUG_RESUMABLE
+    return _gangs(
+        rng, team, users, gpus, run_s.astype(np.int64), min_s, interest_s, resumable, DEBUG_PRIORITY_ODDS
+    )
 
 
 def _gangs(
@@ -223,8 +252,8 @@ def _gangs(
     run_s: Ints,
     min_s: Ints,
     interest_s: Floats,
-    priorities: tuple[float, ...],
-    resumable: float,
+    resumable: Bools,
+    priority_odds: tuple[float, ...],
 ) -> Gangs:
     """Draw all that does not depend on the kind of work."""
     count = len(team)
@@ -245,17 +274,17 @@ def _gangs(
         interest_s=np.ceil(interest_s).astype(np.int64),
         time_limit_s=_draw_limits(rng, run_s, min_s),
         wish=_draw_wishes(rng, gpus),
-        priority=rng.choice(PRIORITIES, size=count, p=priorities),
-        resumable=(run_s > LONGEST_MIN_RUNTIME_S) | (rng.random(count) < resumable),
+        priority=rng.choice(PRIORITIES, size=count, p=priority_odds),
+        resumable=resumable,
         typed=rng.random(count) < 0.2,
     )
 
 
 def _draw_limits(rng: Rng, run_s: Ints, min_s: Ints) -> Ints:
     """Draw time limits that cut neither a run nor its protection short, int64[G], seconds; 0 = none."""
-    part = np.exp(rng.normal(np.log(0.07), 1.2, size=len(run_s))).clip(0.01, 0.9)
+    part = np.exp(rng.normal(np.log(LIMIT_USED), LIMIT_SPREAD, size=len(run_s))).clip(0.01, 0.9)
     wants_s = np.maximum(run_s / part, min_s).clip(max=LIMITS_S[-1])
-    stated = rng.random(len(run_s)) < 0.8
+    stated = rng.random(len(run_s)) < LIMIT_STATED
     return np.where(stated, LIMITS_S[np.searchsorted(LIMITS_S, wants_s)], 0)
 
 

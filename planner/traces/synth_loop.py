@@ -2,11 +2,12 @@
 
 A trace cannot react to the scheduler it will be given to, so the generator plays the reaction beforehand.
 In steps of 10 minutes, everything that is in the system is served as if GPUs were water: allocated work by
-weighted max-min fairness over the teams (progressive filling), first come first served inside a team, a
-gang as little at a time as it gets; unallocated work by what is left. Then people look at what their team
-has in the system, running and waiting. Below what they want they submit, above it they do not: so they
-submit less when their queue is long and more when it is short. All numbers are assumptions; `LUMPS` and
-`EFFICIENCY` follow simulations of the policy `budget-greedy`.
+weighted max-min fairness over the teams (progressive filling), unallocated work by what is left, all gangs
+of a team at one pace. Then people look at what their team has in the system, running and waiting. Below
+what they want they submit, above it they do not: so they submit less when their queue is long and more when
+it is short.
+
+All numbers are assumptions; `LUMPS` and `EFFICIENCY` follow simulations under the policy `budget-greedy`.
 
 - Who is awake looks once in `LOOK_S` on average. A team wants more than its part of what the lab wants
   where the whole lab has too little in the system, and less where it has too much, in the same proportion.
@@ -40,13 +41,15 @@ STEP_S = 10 * MINUTE
 WARM_UP_S = 3 * DAY
 LOOK_S = 20 * MINUTE
 EFFICIENCY = 0.97
-LUMPS = 3.5
+LUMPS = 5.0
 PATIENCE = 2
-Row = tuple[int, int, int, int, int]
-"""Values of a row of the fluid."""
+"""Exponent of the part that must be lacking before a gang is submitted."""
 
 BLOCK = 256
 """Gangs that a deck draws at a time."""
+
+Row = tuple[int, int, int, int, int]
+"""Values of a row of the fluid."""
 
 _ROW = np.dtype([("team", "i8"), ("gpus", "f8"), ("left_s", "f8"), ("until_s", "f8"), ("ticket", "i8")])
 
@@ -106,6 +109,8 @@ class Fluid:
 
     Attributes
     ----------
+    share : float64[T]
+    gpus : float
     rows : structured array, one row for each gang in the order of its submit
         `team` (one more than there are teams: unallocated), `gpus`, `left_s` of work, `until_s` its owner
         cares, `ticket`.
@@ -128,14 +133,11 @@ class Fluid:
         self.rows = np.concatenate([self.rows, np.array(rows, dtype=_ROW)])
 
     def serve(self) -> None:
-        """Serve everything for one step."""
+        """Serve everything for one step; all gangs of a team get the same part of what they ask for."""
         held = self.held()
         given = fill(room(self.gpus, held[:-1].sum()), self.share, held[:-1])
         given = np.append(given, min(self.gpus - given.sum(), held[-1]))
-        order = np.argsort(self.rows["team"], kind="stable")
-        team, gpus = self.rows["team"][order], self.rows["gpus"][order]
-        before = np.cumsum(gpus) - gpus - (np.cumsum(held) - held)[team]
-        self.rows["left_s"][order] -= STEP_S * ((given[team] - before) / gpus).clip(0, 1)
+        self.rows["left_s"] -= STEP_S * (given / np.maximum(held, 1))[self.rows["team"]]
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,27 @@ def test_sacct_limits_types_and_amounts(tmp_path):
     assert trace.user == ("ann", "bob", "cat")
 
 
+def test_sacct_comments_hold_the_contract_and_what_they_leave_out_is_drawn(tmp_path):
+    """The comment of the last attempt counts, and no other job is drawn otherwise for it."""
+    comments = {
+        "101|": '{"min_runtime": "3h", "resumable": false}',
+        "102|nlp|bob|2026-10-01T09:00": '{"min_runtime": "1h"}',
+        "102|nlp|bob|2026-10-01T09:30": '{"resumable": true}',
+        "105|": '{"min_runtime": 240}',
+    }
+    lines = [f"{logs.SACCT.splitlines()[0]}|Comment"]
+    for line in logs.SACCT.splitlines()[1:]:
+        said = next((text for start, text in comments.items() if line.startswith(start)), "of my own")
+        lines.append(f"{line}|{said}")
+    plain = convert(read_log("sacct", [put(tmp_path, "a.txt", logs.SACCT)]), Wishes()).trace
+    found = convert(read_log("sacct", [put(tmp_path, "b.txt", "\n".join(lines))]), Wishes())
+    assert found.trace.id == ("101", "102", "105")
+    assert found.trace.min_runtime_s.tolist() == [10_800, *plain.min_runtime_s[1:].tolist()]
+    assert found.trace.resumable.tolist() == [False, True, plain.resumable[2]]
+    assert found.notes["read: contract in the comment"] == 2
+    assert found.notes["changed: contract in the comment means nothing, drawn"] == 1
+
+
 def test_sacct_parsable_with_its_bar_at_the_end_is_the_same(tmp_path):
     plain = read_log("sacct", [put(tmp_path, "a.txt", logs.SACCT)])
     barred = "\n".join(f"{line}|" if line else "" for line in logs.SACCT.split("\n"))

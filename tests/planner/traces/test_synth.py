@@ -24,7 +24,7 @@ from tests.planner.simulation.traces import same
 
 GPUS = 1024
 DAYS = 30
-SEEDS = (1, 2)
+SEEDS = (1, 3)
 
 
 @cache
@@ -79,9 +79,9 @@ def gpu_time(trace: Trace) -> np.ndarray:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_demand_is_two_to_three_times_the_supply_at_nearly_every_hour(seed: int, saturated: bool):
     demand = asked_for(seed, saturated).sum(axis=1)
-    assert ((demand >= 2) & (demand <= 3)).mean() >= 0.97
+    assert ((demand >= 2) & (demand <= 3)).mean() >= 0.99
     assert demand.min() > 1.9
-    assert demand.max() < 3.4
+    assert demand.max() < 3.1
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -92,8 +92,8 @@ def test_saturated_allocated_work_alone_asks_for_more_than_there_is_at_every_hou
 @pytest.mark.parametrize("seed", SEEDS)
 def test_else_allocated_work_leaves_something_at_many_hours_and_asks_for_too_much_at_others(seed: int):
     allocated = asked_for(seed, False)[:, :-1].sum(axis=1)
-    assert (allocated < 0.9).mean() > 0.15
-    assert (allocated > 1).mean() > 0.15
+    assert (allocated < 0.9).mean() > 0.25
+    assert (allocated > 1).mean() > 0.25
 
 
 @pytest.mark.parametrize("saturated", [False, True])

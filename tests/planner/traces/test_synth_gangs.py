@@ -107,11 +107,11 @@ def test_most_gpu_time_is_run_beyond_the_min_runtime():
 
 
 def test_min_runtimes_are_those_of_the_benchmarks():
-    few = PAID.gpus < WIDE_GPUS
+    few = (PAID.gpus < WIDE_GPUS) & PAID.resumable
     for hours, odds in ((0.5, 0.10), (1, 0.30), (2, 0.30), (4, 0.15), (8, 0.15)):
         assert part(PAID.min_runtime_s == hours * HOUR, few) == pytest.approx(odds, abs=0.02)
     for hours, odds in ((0.25, 0.30), (1, 0.20), (4, 0.25), (8, 0.25)):
-        assert part(BIG.min_runtime_s == hours * HOUR) == pytest.approx(odds, abs=0.01)
+        assert part(BIG.min_runtime_s == hours * HOUR, BIG.resumable) == pytest.approx(odds, abs=0.02)
 
 
 def test_half_of_the_unallocated_work_goes_on_for_as_long_as_its_owner_cares():
@@ -131,8 +131,12 @@ def test_only_debug_work_counts_as_debug_work():
     assert (FREE.min_runtime_s == 0).all()
 
 
-def test_what_no_protection_carries_to_its_end_is_resumable():
-    assert FREE.resumable.all()
+@pytest.mark.parametrize("gangs", [PAID, BIG, FREE, DEBUG])
+def test_what_is_not_resumable_is_protected_to_its_end(gangs: Gangs):
+    assert (gangs.resumable | (gangs.runtime_s <= gangs.min_runtime_s)).all()
+
+
+def test_a_seventh_of_what_protection_can_carry_is_not_resumable():
     long = PAID.runtime_s > 8 * HOUR
     assert PAID.resumable[long].all()
     assert part(PAID.resumable, ~long) == pytest.approx(0.85, abs=0.01)
