@@ -100,6 +100,7 @@ def encode(site: Site, snapshot: Snapshot) -> Encoded:
     paths = ("", *(b.path for top in site.budgets for b in top.walk()))
     index = {w.id: i for i, w in enumerate(workloads)}
     node_index = {n.name: i for i, n in enumerate(nodes)}
+    _refuse_strangers(snapshot, index, node_index)
     names = Names(nodes, owners, levels, workloads, known, paths, pools, index, node_index)
     encoded_nodes = _nodes(names)
     charges = _charges(site, names)
@@ -124,6 +125,23 @@ def accounts_of(site: Site) -> dict[str, str]:
     last = Counter(b.name for b in leaves if not b.accounts)
     default = {b.name: b.path for b in leaves if not b.accounts and last[b.name] == 1}
     return {**default, **named}
+
+
+def _refuse_strangers(snapshot: Snapshot, index: dict[str, int], node_index: dict[str, int]) -> None:
+    """Raise InputError where work stands on unknown nodes, or unknown work is promised a start."""
+    faults = [
+        f"{w.id}: unknown node {p.node}, write one of the inventory"
+        for w in snapshot.workloads
+        for p in w.placement
+        if p.node not in node_index
+    ]
+    faults += [
+        f"{r.workload}: promised a start, and not in the snapshot, leave the promise out"
+        for r in snapshot.reservations
+        if r.workload not in index
+    ]
+    if faults:
+        raise InputError(faults)
 
 
 def _by_name(cluster: Cluster) -> str:
@@ -284,6 +302,8 @@ def _policy(site: Site, nodes: Nodes, charges: Ints) -> Policy:
     return Policy(
         order=site.fair_share.order,
         band=site.fair_share.band,
+        commitment_s=site.fair_share.commitment_s,
+        worth_s=site.fair_share.worth_s,
         restart_cost_s=site.preemption.restart_cost_s,
         lane_gpus=lane_gpus(site, int(nodes.gpus[nodes.state != NodeState.DOWN].sum())),
         max_preempted_gpus=-1 if brake is None else brake,

@@ -20,10 +20,11 @@ from planner.model.site import Site
 from planner.model.snapshot import Snapshot
 from planner.model.workload import Placement, Workload
 from planner.refusals import refusal, shape
+from planner.strangers import broken_gangs, overfull, strangers
 from planner.units import format_duration, format_time
 from solver.board import Board, Parts, leaving
 from solver.evidence import lost_gpu_s
-from solver.feasible import Reject, placeable, rejections
+from solver.feasible import Reject, rejections
 from solver.hotpath import Placed, place, with_last
 from solver.shares import rank
 from solver.state import State, Status
@@ -43,22 +44,19 @@ class Result:
 def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
     """Return the world as a plan leaves it: its starts run, its victims have left, its promises stand.
 
+    What the snapshot says runs already, runs where the snapshot says.
+
     Raises
     ------
     InputError
-        The plan is not of this snapshot.
+        The plan is not of this snapshot, or it cannot be carried out.
     """
+    _refuse(plan, [*strangers(snapshot, plan), *broken_gangs(snapshot, plan)])
     decisions = {d.workload: d for d in plan.decisions}
-    strangers = sorted(w.id for w in snapshot.workloads if w.id not in decisions)
-    if strangers:
-        when = format_time(plan.time_s)
-        raise InputError(
-            [f"the plan of {when} does not decide on workload {strangers[0]}, plan this snapshot first"]
-        )
     workloads = []
     for w in snapshot.workloads:
         d = decisions[w.id]
-        if d.action == "start":
+        if d.action == "start" and w.state == "pending":
             w = replace(
                 w, state="running", started_s=plan.time_s, placement=d.placement, occupancy=d.occupancy
             )
@@ -66,7 +64,15 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
             w = replace(w, state="pending", started_s=None, placement=(), occupancy=None)
         workloads.append(w)
     time_s = max(plan.time_s, snapshot.time_s)
-    return replace(snapshot, time_s=time_s, workloads=tuple(workloads), reservations=plan.reservations)
+    left = replace(snapshot, time_s=time_s, workloads=tuple(workloads), reservations=plan.reservations)
+    _refuse(plan, overfull(left))
+    return left
+
+
+def _refuse(plan: Plan, faults: list[str]) -> None:
+    when = format_time(plan.time_s)
+    if faults:
+        raise InputError([f"the plan of {when}: {fault}, plan this snapshot first" for fault in faults])
 
 
 def standing_board(state: State) -> Board:
@@ -74,7 +80,7 @@ def standing_board(state: State) -> Board:
     w = state.workloads
     runs = (w.status == Status.RUNNING) & ~state.protected & w.allocated & (w.leaf >= 0)
     runs[leaving(state)] = False
-    board = Board(state, rank(state, np.flatnonzero(runs), placeable(state)))
+    board = Board(state, rank(state, np.flatnonzero(runs), runs))
     for i, start_s in enumerate(state.promises.start_s.tolist()):
         nodes = state.promises.placement.node[state.promises.placement.part(i)]
         board.hold_s[nodes] = np.minimum(board.hold_s[nodes], start_s)

@@ -161,7 +161,9 @@ def _to_fair_share(entry: FairShareEntry) -> FairShare:
     """Turn the order of candidates into the planner's terms."""
     back = entry.lookback
     lookback = Lookback(back.window, back.type, back.half_life)
-    return FairShare(entry.order, lookback, float(entry.band), entry.carry_overdraft)
+    return FairShare(
+        entry.order, lookback, float(entry.band), entry.carry_overdraft, entry.commitment, entry.worth
+    )
 
 
 def _to_contract(entry: ContractEntry) -> Contract:

@@ -16,6 +16,7 @@ from planner.model.plan import ActionName, Decision, Plan
 from planner.model.site import Site
 from planner.model.snapshot import Snapshot
 from planner.model.workload import Placement
+from planner.strangers import strangers
 from planner.units import format_time
 from solver.check import Broken, check
 from solver.plan import Decisions
@@ -39,10 +40,10 @@ def verify(snapshot: Snapshot, plan: Plan, site: Site | None = None) -> list[str
     if plan.time_s < snapshot.time_s:
         times = f"{format_time(plan.time_s)}, before the snapshot's {format_time(snapshot.time_s)}"
         return [f"stale: the plan is for {times}"]
-    encoded = encode(site or _site_of(plan), replace(snapshot, time_s=plan.time_s))
-    unread = _unread(encoded.names, plan)
+    unread = strangers(snapshot, plan)
     if unread:
         return unread
+    encoded = encode(site or _site_of(plan), replace(snapshot, time_s=plan.time_s))
     explained = {encoded.names.index[d.workload] for d in plan.decisions if "later" in d.reason.text}
     over_limit = {d.workload for d in plan.decisions if site is None and d.reason.code == "OverLimit"}
     found = [
@@ -94,28 +95,6 @@ def _family(above: str, shares: dict[str, Fraction]) -> tuple[Budget, ...]:
         below = _family(f"{path}/", {p: share for p, share in inside.items() if p != path})
         family.append(Budget(path, sum(inside.values(), Fraction(0)), children=below))
     return tuple(family)
-
-
-def _unread(names: Names, plan: Plan) -> list[str]:
-    """Return what the plan says of workloads and nodes that the snapshot does not have, or says twice."""
-    out = []
-    decided = Counter(d.workload for d in plan.decisions)
-    promised = Counter(r.workload for r in plan.reservations)
-    out += [f"{w}: decided twice" for w, times in decided.items() if times > 1]
-    out += [f"{w}: not in the snapshot" for w in decided if w not in names.index]
-    out += [f"{w}: no decision" for w in names.index if w not in decided]
-    out += [f"{w}: promised a start twice" for w, times in promised.items() if times > 1]
-    out += [f"{w}: promised a start, and not in the snapshot" for w in promised if w not in names.index]
-    out += [f"{r.workload}: promised a start nowhere" for r in plan.reservations if not r.placement]
-    for d in plan.decisions:
-        gone = [g for g in d.victims_for if g not in names.index]
-        out += [f"{d.workload}: makes room for {g}, which is not in the snapshot" for g in gone]
-    places = [(d.workload, d.placement) for d in plan.decisions]
-    places += [(r.workload, r.placement) for r in plan.reservations]
-    for workload, placement in places:
-        strange = [p.node for p in placement if p.node not in names.node_index]
-        out += [f"{workload}: unknown node {node}" for node in strange]
-    return out
 
 
 def _misstated(encoded: Encoded, d: Decision, promised_s: int | None) -> Iterator[str]:

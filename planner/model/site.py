@@ -23,12 +23,14 @@ class Lookback:
 
 @dataclass(frozen=True)
 class FairShare:
-    """How candidates are ordered; fields as in the site file."""
+    """How candidates are ordered and priced; fields as in the site file."""
 
     order: Order = "budget"
     lookback: Lookback = field(default_factory=Lookback)
     band: float = 0.05
     carry_overdraft: bool = False
+    commitment_s: int = 3600
+    worth_s: int = 28_800
 
 
 @dataclass(frozen=True)

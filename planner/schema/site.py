@@ -65,6 +65,10 @@ class FairShareEntry(Entry):
     """The window."""
     band: Ratio = Field(default=0.05, validate_default=True)
     """Running work counts as within its share up to 1 + band."""
+    commitment: PositiveDuration = Field(default="1h", validate_default=True)
+    """Use that a turn in the order adds to a ratio in advance."""
+    worth: PositiveDuration = Field(default="8h", validate_default=True)
+    """Use that a GPU given out is worth against the cost of a restart: the larger, the sooner work yields."""
     carry_overdraft: bool = False
     """Use beyond entitlement that leaves the window counts until it is paid."""
 

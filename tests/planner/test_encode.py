@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,10 @@ import pytest
 from benchmarks.random_snapshots import random_case
 from benchmarks.text import iso
 from planner.encode import encode
+from planner.errors import InputError
 from planner.model.site import Site
+from planner.model.snapshot import Reservation
+from planner.model.workload import Placement
 from solver.state import FOREVER_S, Level, NodeState, Status
 from tests.planner.worlds import NOW_S, World, world
 
@@ -263,6 +266,19 @@ def test_a_promise_keeps_its_time_and_loses_the_places_that_are_gone():
     assert promises.start_s.tolist() == [NOW_S + 600]
     assert promises.placement.node.tolist() == [0]
     assert promises.placement.replicas.sum() == 1
+
+
+def test_work_on_unknown_nodes_and_promises_to_unknown_work_are_refused_together():
+    w = world(workloads=[{"id": "r", "on": "n1"}])
+    run = w.snapshot.workloads[0]
+    lost = replace(run, placement=(Placement("gone", 8), Placement("n1", 8)))
+    promise = Reservation("alien", NOW_S + 600, (Placement("n1", 8),))
+    with pytest.raises(InputError) as refused:
+        encode(w.site, replace(w.snapshot, workloads=(lost,), reservations=(promise,)))
+    assert refused.value.messages == [
+        "r: unknown node gone, write one of the inventory",
+        "alien: promised a start, and not in the snapshot, leave the promise out",
+    ]
 
 
 def test_nodes_carry_their_health_and_what_is_not_counted_is_zero():

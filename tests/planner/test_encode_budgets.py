@@ -134,7 +134,7 @@ def test_nodes_that_are_down_are_no_part_of_the_lane():
 
 def test_the_choices_of_the_site_reach_the_solver():
     chosen = {
-        "fair_share": {"order": "fair_tree", "band": 0.125},
+        "fair_share": {"order": "fair_tree", "band": 0.125, "commitment": "30m", "worth": "2h"},
         "preemption": {"restart_cost": "7m", "max_gpus_per_round": 24},
     }
     policy = world(site=chosen).encoded().state.policy
@@ -144,6 +144,7 @@ def test_the_choices_of_the_site_reach_the_solver():
         420,
         24,
     )
+    assert (policy.commitment_s, policy.worth_s) == (1800, 7200)
     assert world().encoded().state.policy.max_preempted_gpus == -1
 
 
