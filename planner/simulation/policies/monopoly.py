@@ -1,122 +1,90 @@
-"""`monopoly`: every team owns its GPUs, and nobody else may use them.
+"""`monopoly`: every team owns its nodes, and nobody else may use them.
 
-Source: static partitions, the quota of virtual clusters without sharing (Zhao et al., HiveD, OSDI'20, section
-2: what a tenant would have in a private cluster). Rule: team i owns q_i GPUs,
+Source: static partitions, the private clusters that tenants would have without sharing (Zhao et al., HiveD,
+OSDI'20, section 2). Rule: the nodes, in the order of their places, are cut into one stretch for each team, as
+long as its share; a node on a border goes to the team that has its middle. A workload starts on its team's
+nodes alone: allocated work first, by priority, then submit, passing over what does not fit; it takes the
+place of its team's unallocated work where nothing is free.
 
-    q_i = floor(s_i G) + (1 for the largest remainders),   sum of q_i = G,
-
-s_i its share, G all GPUs of the clusters, healthy or not. A workload starts only while its team holds, with
-it, at most q_i; inside a team by priority, then submit, passing over what does not fit. Allocated work takes
-the place of its own team's unallocated work where GPUs or the quota lack.
-
-Differences: a team owns a number of GPUs and not nodes, so teams still share nodes and their fragmentation,
-and an outage is everybody's. A workload larger than q_i never starts.
+Differences: nodes are not split, so a team owns its share but for half a node at each end, and one with less
+than half a node may own nothing. A gang larger than its team's nodes never starts.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.simulation.policies.base import Round, Setting, Verdict
-from planner.simulation.policies.division import owned_gpus
 from planner.simulation.policies.serving import Serving, Shapes
-from solver.board import Board, Parts
-from solver.placing import choose
+from solver.state import Ints, State
 
 
 class Monopoly:
-    """Each team within its own quota."""
+    """Each team on its own nodes."""
 
     def __init__(self, setting: Setting) -> None:
         self.shapes = Shapes(setting.trace.count)
 
     def decide(self, round_: Round) -> Verdict:
-        """Start what fits into its own team's quota."""
-        serving, w = Serving(round_, self.shapes), round_.state.workloads
-        quota = owned_gpus(round_.state)
-        for leaf in np.unique(w.leaf[serving.pending]).tolist():
-            team = _Team(serving, leaf, int(quota[leaf]))
-            mine = serving.pending[w.leaf[serving.pending] == leaf]
-            serving.in_order(serving.in_turn(mine, ~w.allocated, -w.priority).tolist(), team.take)
+        """Start what fits on its own team's nodes."""
+        serving = Serving(Round(partitioned(round_.state), round_.who), self.shapes)
+        owner, w = owners(round_.state), round_.state.workloads
+        leaf, gpus, allocated = w.leaf.tolist(), w.gpus.tolist(), w.allocated.tolist()
+        room_gpus = _room(serving, owner)
+
+        def take(j: int) -> bool:
+            nonlocal room_gpus
+            if gpus[j] > room_gpus[allocated[j]][leaf[j]] or not serving.take(j, right=leaf[j]):
+                return False
+            room_gpus = _room(serving, owner)
+            return True
+
+        serving.in_order(serving.in_turn(serving.pending, ~w.allocated, -w.priority).tolist(), take)
         return serving.verdict()
 
 
-class _Team:
-    """One team's turn in a round."""
+def _room(serving: Serving, owner: Ints) -> tuple[list[int], list[int]]:
+    """Return the GPUs that unallocated and that allocated work of each allocation could use at most.
 
-    def __init__(self, serving: Serving, leaf: int, quota_gpus: int) -> None:
-        self.serving, self.leaf, self.quota_gpus = serving, leaf, quota_gpus
-        self.own = serving.unallocated & (serving.state.workloads.leaf == leaf)
-        self.hopeless: set[int] = set()
-        self.victims, self.loose_gpus = -1, 0
-
-    def take(self, j: int) -> bool:
-        """Start `j` within the quota, if need be in the place of own unallocated work; tell whether."""
-        serving = self.serving
-        lacks = int(serving.board.held_gpus[self.leaf] + serving.gpus[j]) - self.quota_gpus
-        if lacks <= 0:
-            return serving.take(j, self.own, self.leaf + 1)
-        if len(serving.board.victims) != self.victims:
-            self.victims = len(serving.board.victims)
-            self.loose_gpus = int(serving.gpus[self.own & serving.board.standing].sum())
-            self.hopeless.clear()
-        if lacks > self.loose_gpus or serving.shape[j] in self.hopeless:
-            return False
-        if serving.state.workloads.allocated[j] and self._swap(j, lacks):
-            return True
-        self.hopeless.add(serving.shape[j])
-        return False
-
-    def _swap(self, j: int, lacks: int) -> bool:
-        """Start `j` on the nodes of own unallocated work that gives back what the quota lacks.
-
-        One run alone where that is enough, else the cheapest together.
-        """
-        serving, board = self.serving, self.serving.board
-        own = np.flatnonzero(self.own & board.standing)
-        own = own[np.lexsort((serving.who[own], serving.cost[own]))]
-        alone = own[serving.gpus[own] >= lacks, None].tolist()
-        enough = int(np.searchsorted(np.cumsum(serving.gpus[own]), lacks)) + 1
-        for gone in [*alone, *(own[:k].tolist() for k in range(max(enough, 2), len(own) + 1))]:
-            found = self._fewest(j, gone, int(serving.gpus[gone].sum()) - lacks)
-            if found is not None and int(serving.gpus[found[1]].sum()) <= board.brake_room():
-                serving.start_at(j, *found)
-                return True
-        return False
-
-    def _fewest(self, j: int, gone: list[int], spare: int) -> tuple[Parts, list[int]] | None:
-        """Return a place for `j` and those of `gone` that it needs, or None; the dearest are spared first.
-
-        Parameters
-        ----------
-        spare : int, GPUs
-            What `gone` gives back beyond what the quota lacks.
-        """
-        trial, gpus = self.serving.board.copy(), self.serving.gpus
-        for r in gone:
-            trial.evict(r, 0)
-        parts = _place_on(trial, j, gone)
-        for r in reversed(gone):
-            rest = [k for k in gone if k != r]
-            if gpus[r] > spare or not rest:
-                continue
-            trial.restore(r)
-            other = _place_on(trial, j, rest)
-            if other is None:
-                trial.evict(r, 0)
-            else:
-                parts, gone, spare = other, rest, spare - int(gpus[r])
-        return None if parts is None else (parts, gone)
+    What is free on its nodes, and for allocated work also what its unallocated work holds there.
+    """
+    board, budgets = serving.board, serving.state.budgets.count
+    may = serving.unallocated & board.standing
+    free = np.bincount(owner % (budgets + 1), board.free_gpus, budgets + 1)[:budgets]
+    loose = np.bincount(serving.state.workloads.leaf[may], serving.gpus[may], budgets)
+    return free.astype(np.int64).tolist(), (free + loose).astype(np.int64).tolist()
 
 
-def _place_on(trial: Board, j: int, gone: list[int]) -> Parts | None:
-    """Return a place for `j` on nodes of all of `gone`, or None."""
-    homes = [{n for n, _ in trial.parts(r)} for r in gone]
-    slots = trial.free_slots(j)
-    inside = np.zeros(len(slots), dtype=bool)
-    inside[list(set().union(*homes))] = True
-    parts = choose(trial, j, np.where(inside, slots, 0))
-    if parts is None or trial.limit_room(j) < trial.state.workloads.gpus[j]:
-        return None
-    there = {n for n, _ in parts}
-    return parts if all(home & there for home in homes) else None
+def owners(state: State) -> Ints:
+    """Return the allocation (budget tree node) that owns each node, int64[N]; -1 where none has a share."""
+    share = np.where(state.budgets.is_leaf, state.budgets.share_ppb, 0)
+    gpus = state.nodes.gpus
+    if not share.sum():
+        return np.full(len(gpus), -1)
+    middle = (2 * np.cumsum(gpus) - gpus) * share.sum()  # both in half GPUs times all shares
+    ends = 2 * np.cumsum(share) * gpus.sum()
+    owner: Ints = np.searchsorted(ends, middle, side="right")
+    return owner
+
+
+def partitioned(state: State) -> State:
+    """Return the same world, but each team's nodes are pools of its own, the only ones that it may use."""
+    n, w = state.nodes, state.workloads
+    pools, teams = len(n.pool_type), state.budgets.count + 1  # the last one is nobody
+    pool_ok = np.zeros((w.count, teams, pools), dtype=bool)
+    pool_ok[np.arange(w.count), w.leaf] = w.pool_ok
+    nodes = replace(
+        n,
+        pool=owners(state) % teams * pools + n.pool,
+        pool_cluster=np.tile(n.pool_cluster, teams),
+        pool_type=np.tile(n.pool_type, teams),
+    )
+    policy = replace(state.policy, charge_micro=np.tile(state.policy.charge_micro, teams))
+    return replace(
+        state,
+        nodes=nodes,
+        workloads=replace(w, pool_ok=pool_ok.reshape(w.count, teams * pools)),
+        policy=policy,
+    )

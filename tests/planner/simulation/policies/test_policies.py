@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner.errors import InputError
 from planner.simulation.policies import POLICIES, make
 from planner.simulation.policies.base import PlacesArrivals, Round
-from planner.simulation.policies.division import owned_gpus
+from planner.simulation.policies.monopoly import owners
 from solver.board import leaving
 from solver.check import check
 from solver.rules.world import apply
@@ -110,8 +110,8 @@ def worlds(draw, memory=True) -> State:
     )
 
 
-def broken(world: State, verdict, also: set[str] = frozenset()) -> list:
-    return [b for b in check(world, plan_of(world, verdict)) if b.rule not in OUR_OWN | also]
+def broken(world: State, verdict) -> list:
+    return [b for b in check(world, plan_of(world, verdict)) if b.rule not in OUR_OWN]
 
 
 def outcome(world: State, verdict, who) -> tuple:
@@ -128,8 +128,7 @@ def test_every_verdict_keeps_the_contract_round_after_round(name, world, steps):
     policy = make(name, setting_of(world, SHARES))
     for seconds in steps:
         verdict = decide(policy, world)
-        # under a quota of its own, a victim gives back GPUs and not only its nodes
-        assert broken(world, verdict, {"needless"} if name == "monopoly" else set()) == []
+        assert broken(world, verdict) == []
         gone = set(np.flatnonzero((world.workloads.status == Status.RUNNING) & ~verdict.board.standing))
         assert gone == set(verdict.board.victims) | set(leaving(world).tolist())
         world = after(world, verdict, seconds)
@@ -172,9 +171,9 @@ def test_no_gpu_idles_that_waiting_work_fits_within_its_caps(name, world):
     for j in np.flatnonzero((w.status == Status.PENDING) & ~verdict.board.standing).tolist():
         path, gpus = world.budgets.path(int(w.leaf[j])), int(w.gpus[j])
         capped = any(0 <= limit[v] < max(held[v] + gpus, int(there.before[v])) for v in path)
-        if name == "monopoly":
-            capped |= held[int(w.leaf[j])] + gpus > int(owned_gpus(world)[w.leaf[j]])
-        assert capped or place(world, free, j) is None
+        mine = np.full(len(free), name != "monopoly") | (owners(world) == w.leaf[j])
+        left = [room if own else (0, 0) for room, own in zip(free, mine, strict=True)]
+        assert capped or place(world, left, j) is None
 
 
 @every_baseline
