@@ -53,9 +53,9 @@ class Verdict:
         (`solver.board.leaving`) is taken off by the engine whatever the policy says.
     promises : tuple of Promised
         Carried into the next round's state.
-    in_money : tuple of int
-        Pending workloads (indices of the state) that wait for a place and not for budget; empty where a
-        policy knows no such thing.
+    in_money : tuple of int or None
+        Pending workloads (indices of the state) that wait for a place and not for budget; None where the
+        policy does not rank by budget: `planner.simulation.money` tells then.
     solved : str
         Which rung made the plan: `greedy`, or the name of the exact back end.
     solve_s : float, wall seconds of the decision
@@ -63,7 +63,7 @@ class Verdict:
 
     board: Board
     promises: tuple[Promised, ...] = ()
-    in_money: tuple[int, ...] = ()
+    in_money: tuple[int, ...] | None = None
     solved: str = "greedy"
     solve_s: float = 0.0
 
