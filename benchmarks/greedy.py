@@ -83,7 +83,7 @@ def one_round(state: State) -> tuple[Outcome, Times]:
 def steady(state: State, minutes: int, seed: int) -> tuple[list[Times], State]:
     """Simulate `minutes` of a cluster from a snapshot; return the times of each round, and the last state."""
     rng = np.random.default_rng(seed)
-    waiting = _rows(state.workloads, np.flatnonzero(state.workloads.status == Status.PENDING))
+    waiting = waiting_in(state)
     times: list[Times] = []
     for _ in range(minutes):
         last = state
@@ -91,6 +91,11 @@ def steady(state: State, minutes: int, seed: int) -> tuple[list[Times], State]:
         times.append(spent)
         state = minute_later(state, outcome, waiting, rng)
     return times, last
+
+
+def waiting_in(state: State) -> Workloads:
+    """Return the pending workloads."""
+    return _rows(state.workloads, np.flatnonzero(state.workloads.status == Status.PENDING))
 
 
 def minute_later(state: State, outcome: Outcome, waiting: Workloads, rng: np.random.Generator) -> State:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solver.board import UNCOUNTED, Board, Parts
+from solver.board import UNCOUNTED, Amounts, Board, Parts
 from solver.placing import choose
 from solver.shares import BEYOND, UNALLOCATED, WITHIN
-from solver.state import FOREVER_S, Bools, Ints, NodeState, Status
+from solver.state import FOREVER_S, Bools, Ints, NodeState
 
 
 @dataclass
@@ -51,16 +51,18 @@ def claims_of(board: Board, unmoved: Bools) -> Claims:
     state, w = board.state, board.state.workloads
     p = w.placement
     ends = np.where(state.protected, w.protected_until_s, 0)
-    ends = np.where(w.status == Status.STOPPING, state.now_s + state.policy.due_s, ends)
+    ends = np.where(w.stopping, state.now_s + state.policy.due_s, ends)
     ends = np.where(unmoved, FOREVER_S, ends)
     part = np.flatnonzero((board.standing & (ends > state.now_s))[board.owner])
     owner = board.owner[part]
     claims = Claims(p.node[part], owner, p.replicas[part], ends[owner])
-    for j, parts in sorted(board.starts.items()):
-        until = FOREVER_S if unmoved[j] else state.now_s + int(w.min_runtime_s[j])
-        if until > state.now_s:
-            claims = claims.plus(j, parts, until)
-    return claims
+    starts = [(n, j, k) for j, parts in sorted(board.starts.items()) for n, k in parts]
+    if not starts:
+        return claims
+    node, started, reps = np.array(starts, dtype=np.int64).T
+    until_s = np.where(unmoved[started], FOREVER_S, state.now_s + w.min_runtime_s[started])
+    lasts = until_s > state.now_s
+    return claims.merged(Claims(node[lasts], started[lasts], reps[lasts], until_s[lasts]))
 
 
 def protected_claims(board: Board) -> Claims:
@@ -81,9 +83,10 @@ def promised_claims(board: Board) -> Claims:
 
 def ranked_claims(board: Board, after: int, upto: int) -> Claims:
     """Return interruptible work of bands in (after, upto] as claims that never end."""
-    band = board.order.band
+    band, p = board.order.band, board.state.workloads.placement
     mine = board.standing & board.interruptible & (band > after) & (band <= upto)
-    return claims_of(board, mine).only(mine)
+    part = np.flatnonzero(mine[board.owner])
+    return Claims(p.node[part], board.owner[part], p.replicas[part], np.full(len(part), FOREVER_S))
 
 
 def earliest_start(board: Board, j: int, claims: Claims) -> tuple[int, Parts] | None:
@@ -113,8 +116,7 @@ def gentlest_start(board: Board, j: int, claims: Claims) -> tuple[int, Parts] | 
     found = earliest_start(board, j, claims)
     if found is None:
         return None
-    state, order = board.state, board.order
-    mine = board.standing & board.interruptible & (state.workloads.status == Status.RUNNING)
+    order, mine = board.order, board.standing & board.interruptible
     for tier in (UNALLOCATED, BEYOND, WITHIN):  # whoever is of this tier or an earlier one stays
         stays = mine & (order.tier <= tier)
         parts = choose(
@@ -128,6 +130,17 @@ def gentlest_start(board: Board, j: int, claims: Claims) -> tuple[int, Parts] | 
 def place_slots(board: Board, j: int, claims: Claims, time_s: int) -> Ints:
     """Return how many replicas of `j` each healthy node takes at a time, given the claims, int64[N]."""
     n, w = board.state.nodes, board.state.workloads
+    slots = board.slots(j, *left_at(board, claims, time_s))
+    usable = board.usable & w.pool_ok[j][n.pool]
+    if w.required[j] >= 0:
+        usable &= n.domain[w.required[j]] >= 0
+    slots[~usable] = 0
+    return slots
+
+
+def left_at(board: Board, claims: Claims, time_s: int) -> Amounts:
+    """Return what the claims leave of each healthy node at a time."""
+    n, w = board.state.nodes, board.state.workloads
     held = np.flatnonzero(claims.ends_s > time_s)
     node, owner, reps = claims.node[held], claims.workload[held], claims.replicas[held]
     gpus = np.where(n.state == NodeState.UP, n.gpus, 0)
@@ -136,12 +149,7 @@ def place_slots(board: Board, j: int, claims: Claims, time_s: int) -> Ints:
     np.subtract.at(gpus, node, reps * w.gpus_per_replica[owner])
     np.subtract.at(cpus, node, reps * w.cpus_milli[owner])
     np.subtract.at(memory, node, reps * w.memory_bytes[owner])
-    slots = board.slots(j, gpus, cpus, memory)
-    usable = board.usable & w.pool_ok[j][n.pool]
-    if w.required[j] >= 0:
-        usable &= n.domain[w.required[j]] >= 0
-    slots[~usable] = 0
-    return slots
+    return gpus, cpus, memory
 
 
 def _place_at(board: Board, j: int, claims: Claims, time_s: int) -> Parts | None:

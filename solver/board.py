@@ -38,6 +38,8 @@ def leaving(state: State) -> Ints:
     w = state.workloads
     health = state.nodes.state[w.placement.node]
     sick = np.flatnonzero(health != NodeState.UP)
+    if not len(sick):
+        return sick
     owner = w.owner[sick]
     gone = (health[sick] == NodeState.DOWN) | ~state.protected[owner]
     return np.unique(owner[(w.status[owner] == Status.RUNNING) & gone])
@@ -53,17 +55,6 @@ def _paths(state: State) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     for v, parent in enumerate(state.budgets.parent.tolist()):  # parents come before their children
         paths[v] = (v, *paths[parent])
     return paths, [tuple(v for v in path if limit[v] >= 0) for path in paths]
-
-
-def _held(state: State, standing: Bools) -> Ints:
-    """Return the GPUs that standing work holds in every budget subtree, int64[V]."""
-    w, b = state.workloads, state.budgets
-    js = np.flatnonzero(standing & (w.leaf >= 0))
-    held = np.zeros(b.count, dtype=np.int64)
-    np.add.at(held, w.leaf[js], w.gpus[js])
-    for v in range(b.count - 1, 0, -1):
-        held[b.parent[v]] += held[v]
-    return held
 
 
 class Board:
@@ -93,14 +84,14 @@ class Board:
         self.state, self.order = state, order
         self.usable: Bools = n.state == NodeState.UP
         self.owner: Ints = w.owner
-        self.standing: Bools = w.status != Status.PENDING
+        self.standing: Bools = ~w.pending
         self.starts: dict[int, Parts] = {}
         self.tenants: dict[int, tuple[int, ...]] = {}
         self.victims: dict[int, int] = {}
         self.ahead: set[int] = set()
         self.promised: dict[int, tuple[int, Parts]] = {}
         self.hold_s: Ints = np.full(n.count, FOREVER_S, dtype=np.int64)
-        self.interruptible: Bools = (w.status == Status.RUNNING) & ~state.protected
+        self.interruptible: Bools = w.running & ~state.protected
         self.free_gpus: Ints = n.gpus.copy()
         self.free_cpus: Ints = np.where(n.cpus_milli > 0, n.cpus_milli, UNCOUNTED)
         self.free_memory: Ints = np.where(n.memory_bytes > 0, n.memory_bytes, UNCOUNTED)
@@ -111,7 +102,8 @@ class Board:
         for free in (self.free_gpus, self.free_cpus, self.free_memory):
             free[~self.usable] = 0
         self._paths, self._limited = _paths(state)
-        self.held_gpus: Ints = _held(state, self.standing)
+        held = np.where(self.standing, w.gpus, 0)
+        self.held_gpus: Ints = state.budgets.subtree_sums(w.leaf, held)
         self.held_before: Ints = self.held_gpus.copy()
         self.preempted_gpus = 0
         self.group_keys: dict[int, Ints] = {}  # of solver.placing
@@ -293,16 +285,16 @@ class Board:
         under a limit above both. Empty: nobody has a right to its place.
         """
         w, order = self.state.workloads, self.order
-        band = int(order.band[r])
+        band = order.band.item(r)
 
         def entitled(js: Iterable[int]) -> list[int]:
-            return [j for j in js if w.allocated[j] and (order.band[j] < band or j in self.ahead)]
+            return [j for j in js if w.allocated.item(j) and (order.band.item(j) < band or j in self.ahead)]
 
         found = entitled({j for n, _ in self.parts(r) for j in self.tenants.get(n, ())})
         if not found and self._newly_limited(r):
             capped = set(self.limited_by(r))
             found = [j for j in entitled(self.starts) if capped.intersection(self.limited_by(j))]
-        return sorted(found, key=lambda j: (order.position[j], j))
+        return sorted(sorted(found), key=order.position.item)
 
     def settled(self) -> list[int]:
         """Return the workloads that are promised a start later than this round, sorted."""
@@ -315,7 +307,7 @@ class Board:
         """
         state, order = self.state, self.order
         w, hour = state.workloads, 3600.0
-        counted = self.standing & (self.interruptible | (w.status == Status.PENDING))
+        counted = self.standing & (self.interruptible | w.pending)
         worth = order.price * w.gpus * (state.policy.worth_s / hour)
         out = [float(worth[counted & (order.tier == t)].sum()) for t in range(UNALLOCATED + 1)]
         for tier in (WITHIN, BEYOND):

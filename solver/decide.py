@@ -66,10 +66,16 @@ class Outcome:
         return _expected(self.board)
 
 
-def decide(state: State, params: SolveParams) -> Outcome:
-    """Decide one round: the best checked plan that the ladder of solvers finds in time."""
+def decide(state: State, params: SolveParams, rejected: Ints | None = None) -> Outcome:
+    """Decide one round: the best checked plan that the ladder of solvers finds in time.
+
+    Parameters
+    ----------
+    rejected : int64[W], `Reject`, or None
+        What can never run here, where that is known already; None = it is found out.
+    """
     began_s = time.monotonic()
-    opened = _open(state)
+    opened = _open(state, rejected)
     board, pending, unallocated = opened.board, opened.pending, opened.unallocated
     simple = greedy(board, pending)
     promised = {j: simple.promised[j] for j in simple.settled()}  # before the polish changes who started
@@ -107,9 +113,9 @@ class _Opened:
     unallocated: Ints
 
 
-def _open(state: State) -> _Opened:
+def _open(state: State, rejected: Ints | None = None) -> _Opened:
     fits = placeable(state)
-    rejected = rejections(state, fits=fits)
+    rejected = rejections(state, fits=fits) if rejected is None else rejected
     order = rank(state, _candidates(state, rejected), fits)
     board = Board(state, order)
     book = keep_promises(board)
@@ -127,8 +133,8 @@ def opening(state: State) -> tuple[Board, Ints]:
 def _candidates(state: State, rejected: Ints) -> Ints:
     """Return what the order ranks: pending allocated work that can run here, and what may be interrupted."""
     w = state.workloads
-    pending = (w.status == Status.PENDING) & (rejected == Reject.NO)
-    running = (w.status == Status.RUNNING) & ~state.protected
+    pending = w.pending & (rejected == Reject.NO)
+    running = w.running & ~state.protected
     running[leaving(state)] = False
     return np.flatnonzero(w.allocated & (w.leaf >= 0) & (pending | running))
 
@@ -137,7 +143,7 @@ def _pending(state: State, order: Order, rejected: Ints) -> tuple[Ints, Ints]:
     """Return pending work that can run here: allocated by the order, and unallocated."""
     w = state.workloads
     ranked = order.sequence[w.status[order.sequence] == Status.PENDING]
-    free = np.flatnonzero((w.status == Status.PENDING) & ~w.allocated & (rejected == Reject.NO))
+    free = np.flatnonzero(w.pending & ~w.allocated & (rejected == Reject.NO))
     return ranked, free
 
 
@@ -160,9 +166,9 @@ class _Candidate:
 def _decisions(board: Board, rejected: Ints) -> Decisions:
     w = board.state.workloads
     action = np.full(w.count, int(Action.WAIT))
-    action[board.standing & (w.status == Status.RUNNING)] = Action.KEEP
-    action[~board.standing & (w.status == Status.RUNNING)] = Action.PREEMPT
-    action[w.status == Status.STOPPING] = Action.PREEMPT
+    action[board.standing & w.running] = Action.KEEP
+    action[~board.standing & w.running] = Action.PREEMPT
+    action[w.stopping] = Action.PREEMPT
     action[list(board.starts)] = Action.START
     action[rejected != Reject.NO] = Action.REJECT
     promised, start_s, placement = _promises(board)
@@ -226,7 +232,7 @@ def _expected(board: Board) -> Ints:
     """
     state, w, order = board.state, board.state.workloads, board.order
     out = np.full(w.count, -1, dtype=np.int64)
-    waits = ~board.standing & (w.status == Status.PENDING) & order.in_money
+    waits = ~board.standing & w.pending & order.in_money
     js = [j for j in order.sequence[waits[order.sequence]].tolist() if j not in board.promised]
     claims, known = promised_claims(board), -1
     for j in js[:FORECASTS]:

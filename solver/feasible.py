@@ -8,7 +8,7 @@ import numpy as np
 
 from solver.board import UNCOUNTED, Amounts, Board
 from solver.buddy import shapes
-from solver.state import Bools, Ints, Level, NodeState, State, Status
+from solver.state import Bools, Ints, Level, NodeState, State
 
 UNKNOWN = int(Level.UNKNOWN)
 
@@ -39,7 +39,7 @@ def rejections(state: State, js: Ints | None = None, fits: Bools | None = None) 
     """
     w, n = state.workloads, state.nodes
     out = np.zeros(w.count, dtype=np.int64)
-    js = np.flatnonzero(w.status == Status.PENDING) if js is None else js
+    js = np.flatnonzero(w.pending) if js is None else js
     doubtful = js if fits is None else js[~fits[js]]
     if len(doubtful):
         most, replica = _room(state, doubtful, n.pool_cluster[n.pool], (n.gpus, *_counted(state)))
@@ -71,9 +71,16 @@ def _narrowest_limit(state: State) -> Ints:
 
 
 def placeable(state: State) -> Bools:
-    """Tell which pending work could start now if all that is interruptible made room, bool[W]."""
+    """Tell what could stand now if all that is interruptible made room, bool[W].
+
+    Work that stands could; pending unallocated work, which is not ranked, is not looked at: False.
+    """
     w, n = state.workloads, state.nodes
-    fixed = (state.protected | (w.status == Status.STOPPING))[w.owner]
+    out: Bools = ~w.pending
+    js = np.flatnonzero(~out & w.allocated)
+    if not len(js):
+        return out
+    fixed = (state.protected | w.stopping)[w.owner]
     node, owner, reps = w.placement.node[fixed], w.owner[fixed], w.placement.replicas[fixed]
     gpus = n.gpus.copy()
     cpus, memory = _counted(state)
@@ -81,8 +88,6 @@ def placeable(state: State) -> Bools:
     np.subtract.at(cpus, node, reps * w.cpus_milli[owner])
     np.subtract.at(memory, node, reps * w.memory_bytes[owner])
     gpus[n.state != NodeState.UP] = -1
-    js = np.flatnonzero(w.status == Status.PENDING)
-    out: Bools = w.status != Status.PENDING
     out[js] = _room(state, js, n.pool, (gpus, cpus, memory))[0] >= w.replicas[js]
     return out
 
@@ -160,6 +165,9 @@ def _best_group(
 ) -> Ints:
     """Return the pieces that the best group of one level takes of each gang, int64[gangs]."""
     pools = int(pool.max(initial=0)) + 1
+    if level < 0 and pools == 1:  # all nodes are one group
+        together: Ints = slots.sum(axis=1)
+        return together
     key = pool[nodes]
     if level >= 0:
         domain = state.nodes.domain[level][nodes]

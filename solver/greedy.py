@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from solver.board import Board
+from solver.evictable import Evictable
 from solver.feasible import hopeful
-from solver.placing import Evictable, find_free, make_room
+from solver.placing import find_free, make_room
 from solver.reserve import reserve, worth_a_promise
 from solver.shares import BEYOND, WITHIN, eviction_gpus, regret
-from solver.state import Bools, Floats, Ints, Status
+from solver.state import Bools, Floats, Ints
 
 
 def greedy(board: Board, js: Ints) -> Board:
@@ -23,11 +24,12 @@ def greedy(board: Board, js: Ints) -> Board:
 def serve(board: Board, js: Ints) -> None:
     """Give pending work `js` of one tier (int64, in order) its turn on this board."""
     js = js[~board.standing[js]]
-    cost = np.zeros(0)
+    if not len(js):
+        return
+    cost = eviction_cost(board, int(js[0]))  # the same for all of one tier
     for band in np.split(js, np.flatnonzero(np.diff(board.order.band[js])) + 1):  # all may evict the same
-        may = victims_for(board, int(band[0])) if len(band) else np.zeros(0, dtype=bool)
+        may = victims_for(board, int(band[0]))
         if may.any():
-            cost = cost if len(cost) else eviction_cost(board, int(js[0]))  # the same for all of one tier
             _serve_band(board, band, Evictable(board, may, cost))
         elif worth_a_promise(board, band).any():
             _serve_band(board, band, None)
@@ -75,9 +77,8 @@ def worth(board: Board, j: int) -> float:
 def victims_for(board: Board, j: int) -> Bools:
     """Return whom `j` may evict, bool[W]: interruptible work of later bands, never of an earlier tier."""
     order = board.order
-    running = board.state.workloads.status == Status.RUNNING
     later = (order.band > order.band[j]) & (order.tier >= order.tier[j])
-    may: Bools = board.standing & board.interruptible & running & later
+    may: Bools = board.standing & board.interruptible & later
     return may
 
 

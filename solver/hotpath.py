@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from solver.board import Board, Parts
+from solver.evictable import Evictable
 from solver.greedy import eviction_cost, start_by_eviction, start_free, victims_for, worth
 from solver.lane import run_lane
-from solver.placing import Evictable
 from solver.shares import BEYOND, UNALLOCATED, WITHIN, Order, bands, commitments, prices
 from solver.state import Bools, Ints, State, Workloads
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from solver.board import Board
+from solver.evictable import Evictable
 from solver.feasible import hopeful
 from solver.greedy import start_by_eviction, start_free, worth
-from solver.placing import Evictable
 from solver.shares import UNALLOCATED, WITHIN
-from solver.state import Bools, Floats, Ints, Status
+from solver.state import Bools, Floats, Ints
 
 LATER_FIRST, LEAST_WORTH_FIRST = 1e-3, 1e-7
 """Of victims that cost the same, those of later tiers go, and of one tier those worth least."""
@@ -22,7 +22,7 @@ def run_lane(board: Board, js: Ints) -> list[int]:
     its min runtime fills the lane, however it came to start.
     """
     state, w = board.state, board.state.workloads
-    inside = np.flatnonzero(w.debug & state.protected & (w.status == Status.RUNNING))
+    inside = np.flatnonzero(w.debug & state.protected & w.running)
     room = state.policy.lane_gpus - int(w.gpus[inside].sum())
     used: dict[int, int] = {}
     for j in inside.tolist():
@@ -49,8 +49,7 @@ def _hopeful(board: Board, js: Ints) -> list[int]:
 
 
 def _may(board: Board) -> Bools:
-    running = board.state.workloads.status == Status.RUNNING
-    may: Bools = board.standing & board.interruptible & running
+    may: Bools = board.standing & board.interruptible
     return may
 
 

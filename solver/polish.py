@@ -10,7 +10,7 @@ from solver.board import Board
 from solver.feasible import hopeful
 from solver.greedy import fill, start_free
 from solver.shares import BEYOND, UNALLOCATED, WITHIN
-from solver.state import Ints, Status
+from solver.state import Ints
 
 MOVED_AT_MOST = 8
 """Starts that are placed anew, at most, to spare one victim."""
@@ -29,65 +29,93 @@ def polish(board: Board, js: Ints, unallocated: Ints) -> Board:
     give_back(board)
     clear_squatters(board)
     for tier in (WITHIN, BEYOND):  # no later victim is spared where earlier work could start
-        board = spare_victims(board, tier)
+        spare_victims(board, tier)
+        clear_squatters(board)
         fill(board, js[board.order.tier[js] == tier])
-    board = spare_victims(board, UNALLOCATED)
+    spare_victims(board)
+    clear_squatters(board)
     fill_unallocated(board, unallocated)
     return board
 
 
 def _best_first(board: Board) -> list[int]:
-    order = board.order
-    return sorted(board.victims, key=lambda r: (order.tier[r], order.position[r], r))
+    order, rs = board.order, np.array(list(board.victims), dtype=np.int64)
+    best_first: list[int] = rs[np.lexsort((rs, order.position[rs], order.tier[rs]))].tolist()
+    return best_first
 
 
 def give_back(board: Board) -> None:
     """Restore every victim whose place is still free, the best of the order first."""
+    if not board.victims:
+        return
+    p, mine = board.state.workloads.placement, np.zeros(board.state.workloads.count, dtype=bool)
+    mine[list(board.victims)] = True
+    part = np.flatnonzero(mine[board.owner])
+    mine[board.owner[part[board.free_gpus[p.node[part]] < p.gpus[part]]]] = False  # most of them, at a glance
     for r in _best_first(board):
-        if board.place_is_free(r):
+        if mine[r] and board.place_is_free(r):
             board.restore(r)
 
 
 def clear_squatters(board: Board) -> None:
     """Take back starts in the place of a victim that ranks before all of them, and restore the victim."""
-    order = board.order
-    for r in _best_first(board):
-        if r not in board.victims or board.gainers(r):
-            continue
-        there = {j for n, _ in board.parts(r) for j in board.tenants.get(n, ())}
-        for j in sorted(there, key=lambda j: (-order.position[j], j)):
-            if board.place_is_free(r):
-                break
-            board.cancel(j)
-        give_back(board)
+    order, starts = board.order, -1
+    while (
+        len(board.starts) != starts
+    ):  # what is taken back may have been all that another victim made room for
+        starts = len(board.starts)
+        for r in _best_first(board):
+            if r not in board.victims or board.gainers(r):
+                continue
+            there = {j for n, _ in board.parts(r) for j in board.tenants.get(n, ())}
+            for j in sorted(there, key=lambda j: (-order.position[j], j)):
+                if board.place_is_free(r):
+                    break
+                board.cancel(j)
+            give_back(board)
 
 
-def spare_victims(board: Board, upto: int = UNALLOCATED) -> Board:
+def spare_victims(board: Board, upto: int = UNALLOCATED) -> None:
     """Restore victims of tiers up to `upto` whose gainers fit elsewhere without evicting anybody."""
     for r in _best_first(board):
         if r not in board.victims or board.order.tier[r] > upto:  # given back when another one was spared
             continue
         gainers = board.gainers(r)
-        if len(gainers) > MOVED_AT_MOST or not _room_elsewhere(board, r, gainers):
-            continue
-        trial = board.copy()
-        for j in gainers:
-            trial.cancel(j)
-        if not trial.place_is_free(r):
-            continue
-        trial.restore(r)
-        if all(start_free(trial, j) for j in gainers):
-            board = trial
+        few = len(gainers) <= MOVED_AT_MOST
+        if few and _room_elsewhere(board, r, gainers) and _changed_places(board, r, gainers):
             give_back(board)
-    return board
+
+
+def _changed_places(board: Board, r: int, gainers: list[int]) -> bool:
+    """Give victim `r` its place back and start its gainers elsewhere, or change nothing; tell which."""
+    tier, places = board.victims[r], {j: board.starts[j] for j in gainers}
+    for j in gainers:
+        board.cancel(j)
+    if board.place_is_free(r):
+        board.restore(r)
+        if all(start_free(board, j) for j in gainers):
+            return True
+        for j in gainers:
+            if j in board.starts:
+                board.cancel(j)
+        board.evict(r, tier)
+    for j, parts in places.items():
+        board.start(j, parts)
+    return False
 
 
 def _room_elsewhere(board: Board, r: int, gainers: list[int]) -> bool:
     """Tell whether the GPUs that gainers take on the nodes of `r` could be free elsewhere at all."""
-    nodes = [n for n, _ in board.parts(r)]
+    if not board.free_gpus.any():
+        return False
+    nodes = {n for n, _ in board.parts(r)}
     size = board.state.workloads.gpus_per_replica
-    taken = sum(k * int(size[j]) for j in gainers for n, k in board.starts[j] if n in nodes)
-    spare_gpus = int(board.free_gpus.sum() - board.free_gpus[nodes].sum())
+    taken = sum(k * size.item(j) for j in gainers for n, k in board.starts[j] if n in nodes)
+    elsewhere = np.zeros(board.state.nodes.count, dtype=bool)
+    for j in gainers:
+        elsewhere |= board.eligible(j)
+    elsewhere[list(nodes)] = False
+    spare_gpus = int(board.free_gpus[elsewhere].sum())
     return spare_gpus >= min(taken, int(board.state.workloads.gpus[r]))
 
 
@@ -98,14 +126,13 @@ def fill_unallocated(board: Board, js: Ints) -> None:
     if not len(hopes):
         return
     may_fit, least_gpus = set(hopes.tolist()), int(w.gpus_per_replica[hopes].min())
-    held: dict[int, int] = {}
-    for j in np.flatnonzero(board.standing & ~w.allocated & (w.status == Status.RUNNING)).tolist():
-        held[int(w.leaf[j])] = held.get(int(w.leaf[j]), 0) + int(w.gpus[j])
+    holds = np.flatnonzero(board.standing & ~w.allocated & w.running & (w.leaf >= 0))
+    held = np.bincount(w.leaf[holds], w.gpus[holds], board.state.budgets.count).astype(np.int64).tolist()
     turn = np.lexsort((js, w.submitted_s[js], -w.priority[js]))
     queues: dict[int, list[int]] = {}
     for j, leaf in zip(js[turn[::-1]].tolist(), w.leaf[js[turn[::-1]]].tolist(), strict=True):
         queues.setdefault(leaf, []).append(j)
-    heap = [(held.get(leaf, 0), int(w.submitted_s[q[-1]]), q[-1], leaf) for leaf, q in queues.items()]
+    heap = [(held[leaf], int(w.submitted_s[q[-1]]), q[-1], leaf) for leaf, q in queues.items()]
     heapq.heapify(heap)
     hopeless: set[tuple[int, int]] = set()
     while heap and board.free_gpus.max() >= least_gpus:

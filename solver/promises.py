@@ -7,8 +7,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from solver.ahead import Claims, claims_of, gentlest_start
-from solver.board import UNCOUNTED, Board, Parts, leaving
+from solver.ahead import Claims, claims_of, gentlest_start, left_at
+from solver.board import Amounts, Board, Parts, leaving
 from solver.greedy import eviction_cost
 from solver.placing import group_key
 from solver.shares import BEYOND
@@ -126,32 +126,19 @@ def _write(board: Board, claims: Claims, j: int, parts: Parts, start_s: int) -> 
 
 def _trouble(board: Board, claims: Claims, j: int, parts: Parts, time_s: int) -> Moved | None:
     """Return what stands in the way of a promise at its time, None where nothing does."""
-    state, w = board.state, board.state.workloads
     if not _whole(board, j, parts):
         return Moved.MISFIT
     if any(not board.usable[n] for n, _ in parts):
         return Moved.NODE_LOST
-    held = claims.ends_s > time_s
-    for n, k in parts:
-        here = np.flatnonzero(held & (claims.node == n))
-        owner, reps = claims.workload[here], claims.replicas[here]
-        for total, each in (
-            (state.nodes.gpus[n], w.gpus_per_replica),
-            (state.nodes.cpus_milli[n] or UNCOUNTED, w.cpus_milli),
-            (state.nodes.memory_bytes[n] or UNCOUNTED, w.memory_bytes),
-        ):
-            if int((reps * each[owner]).sum()) + k * int(each[j]) > total:
-                return Moved.TAKEN
-    return None
+    return None if _fits(board, j, parts, left_at(board, claims, time_s)) else Moved.TAKEN
 
 
 def _whole(board: Board, j: int, parts: Parts) -> bool:
     """Tell whether a promised place is what the gang asks for: whole, one pool, its level and segments."""
     n, w = board.state.nodes, board.state.workloads
-    node = np.array([node for node, _ in parts], dtype=np.int64)
-    reps = np.array([k for _, k in parts], dtype=np.int64)
-    pools = np.unique(n.pool[node])
-    if reps.sum() != w.replicas[j] or len(pools) != 1 or not w.pool_ok[j][pools[0]]:
+    node, reps = np.array(parts, dtype=np.int64).reshape(-1, 2).T
+    pools = n.pool[node]
+    if reps.sum() != w.replicas[j] or (pools != pools[0]).any() or not w.pool_ok[j][pools[0]]:
         return False
     key = group_key(board, int(w.required[j]))[node]
     if w.required[j] == Level.NONE:
@@ -168,20 +155,20 @@ def _start_there(board: Board, j: int, parts: Parts, *, evicting: bool) -> Moved
     w = board.state.workloads
     if board.limit_room(j) < w.gpus[j]:
         return Moved.OVER_LIMIT
+    fits = _fits(board, j, parts, board.free)
+    if not fits and not evicting:
+        return Moved.TAKEN
     trial = board.copy()
-    if not _fits(trial, j, parts):
-        if not evicting:
-            return Moved.TAKEN
+    if not fits:
         nodes = [n for n, _ in parts]
-        running = w.status == Status.RUNNING
         there = np.unique(board.owner[np.isin(w.placement.node, nodes)])
-        may = [r for r in there.tolist() if board.standing[r] and board.interruptible[r] and running[r]]
+        may = [r for r in there.tolist() if board.standing[r] and board.interruptible[r]]
         cost = eviction_cost(board, j)
         for r in sorted(may, key=lambda r: (-int(board.order.tier[r]), float(cost[r]), r)):
             trial.evict(r, min(int(board.order.tier[j]), BEYOND))
-            if _fits(trial, j, parts):
+            if _fits(trial, j, parts, trial.free):
                 break
-        if not _fits(trial, j, parts):
+        if not _fits(trial, j, parts, trial.free):
             return Moved.TAKEN
     trial.start(j, parts)
     trial.ahead.add(j)
@@ -194,11 +181,9 @@ def _start_there(board: Board, j: int, parts: Parts, *, evicting: bool) -> Moved
     return None
 
 
-def _fits(board: Board, j: int, parts: Parts) -> bool:
+def _fits(board: Board, j: int, parts: Parts, free: Amounts) -> bool:
+    """Tell whether each part of a place is free."""
     w = board.state.workloads
-    return all(
-        board.free_gpus[n] >= k * w.gpus_per_replica[j]
-        and board.free_cpus[n] >= k * w.cpus_milli[j]
-        and board.free_memory[n] >= k * w.memory_bytes[j]
-        for n, k in parts
-    )
+    node, reps = np.array(parts, dtype=np.int64).reshape(-1, 2).T
+    wanted = (w.gpus_per_replica[j], w.cpus_milli[j], w.memory_bytes[j])
+    return all(bool((have[node] >= reps * each).all()) for have, each in zip(free, wanted, strict=True))

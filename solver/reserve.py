@@ -7,6 +7,9 @@ work run on the nodes held.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from functools import cache, partial
+
 import numpy as np
 
 from solver.ahead import Claims, place_slots, promised_claims, ranked_claims
@@ -39,16 +42,19 @@ def reserve(board: Board, j: int) -> bool:
         return False
     claims = promised_claims(board).merged(ranked_claims(board, -1, int(order.band[j])))
     times = np.unique(claims.ends_s[claims.ends_s <= state.now_s + state.policy.horizon_s])
-    if not len(times) or _place(board, j, claims, int(times[-1])) is None:
+    place = cache(partial(_place, board, j, claims))
+    if not len(times) or place(int(times[-1])) is None:
         return False
-    if _place(board, j, claims, state.now_s) is not None:
+    if place(state.now_s) is not None:
         return False  # it may have a place now, and was not worth its victims
     best: tuple[int, int, Parts] | None = None
-    for time_s in times[times > state.now_s].tolist():
+    later = times[times > state.now_s].tolist()
+    first = bisect_left(later, True, key=lambda time_s: place(time_s) is not None)
+    for time_s in later[first:]:  # as claims only end, none before has a place
         delay = int(state.workloads.gpus[j]) * (time_s - state.now_s)
         if best is not None and delay >= best[0]:
             break
-        parts = _place(board, j, claims, time_s)
+        parts = place(time_s)
         if parts is not None:
             idle = _idle_gpu_s(board, claims, parts, time_s)
             if (best is None or idle + delay < best[0]) and _worth_it(board, j, idle, time_s):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solver.state import Bools, Floats, Ints, State, Status
+from solver.state import Bools, Floats, Ints, State
 
 WITHIN, BEYOND, UNALLOCATED = 0, 1, 2
 """Tiers: work within its share, beyond it, unallocated. What an earlier one takes, a later one keeps off."""
@@ -84,13 +84,16 @@ def commitments(state: State) -> Ints:
     dearest = np.int64(policy.charge_micro.max(initial=0)) + 1
     cheapest = np.where(w.pool_ok, policy.charge_micro[None, :], dearest).min(axis=1, initial=dearest)
     charge = np.where(w.pool_ok.any(axis=1), cheapest, 0)
-    running = np.flatnonzero((w.status != Status.PENDING) & (np.diff(w.placement.ptr) > 0))
+    running = np.flatnonzero(~w.pending & (np.diff(w.placement.ptr) > 0))
     charge[running] = policy.charge_micro[state.nodes.pool[w.placement.node[w.placement.ptr[running]]]]
     return seconds * w.gpus * charge
 
 
+INFINITE = float("inf")
+
+
 def _ratio(use: int, entitled: int) -> float:
-    return use / entitled if entitled else float("inf")
+    return use / entitled if entitled else INFINITE
 
 
 class _Filling:
@@ -104,7 +107,8 @@ class _Filling:
         self.parent: list[int] = b.parent.tolist()
         self.path = {leaf: b.path(leaf) for leaf in set(w.leaf[candidates].tolist())}
         self.entitled: list[int] = b.entitled.tolist()
-        self.use = _use_of_protected(state, commit)
+        protected = np.where(state.protected & w.allocated, commit, 0)
+        self.use: list[int] = (b.usage + b.subtree_sums(w.leaf, protected)).tolist()
         self.ratio = [_ratio(use, entitled) for use, entitled in zip(self.use, self.entitled, strict=True)]
         self.commit: list[int] = commit.tolist()
         self.placeable: list[bool] = (placeable & w.pool_ok.any(axis=1)).tolist()
@@ -136,19 +140,16 @@ class _Filling:
             del self.queue[leaf]
         if not self.placeable[j]:
             return False
-        pools, gpus = self.pools[j], self.gpus[j]
-        pool = pools[0] if len(pools) == 1 else max(pools, key=self.room.__getitem__)
-        if self.room[pool] < gpus:
+        pools, room = self.pools[j], self.room
+        pool = pools[0] if len(pools) == 1 else max(pools, key=room.__getitem__)
+        if room[pool] < self.gpus[j]:
             return False
-        self.room[pool] -= gpus
-        self._charge(leaf, self.commit[j])
-        return True
-
-    def _charge(self, leaf: int, commit: int) -> None:
-        use, entitled = self.use, self.entitled
+        room[pool] -= self.gpus[j]
+        commit, use, entitled, ratio = self.commit[j], self.use, self.entitled, self.ratio
         for v in self.path[leaf]:
             use[v] += commit
-            self.ratio[v] = use[v] / entitled[v] if entitled[v] else float("inf")
+            ratio[v] = use[v] / entitled[v] if entitled[v] else INFINITE
+        return True
 
     def by_leaf(self, up_to: float) -> None:
         """Serve the lowest leaf ratio first, while it is at most `up_to`."""
@@ -200,22 +201,10 @@ class _Filling:
         return min(self._best(c, wanting) for c in wanting[v])
 
 
-def _use_of_protected(state: State, commit: Ints) -> list[int]:
-    """Return the use of every tree node and what protected work still commits, micro budget units."""
-    w, b = state.workloads, state.budgets
-    js = np.flatnonzero(state.protected & w.allocated & (w.leaf >= 0))
-    added = np.zeros(b.count, dtype=np.int64)
-    np.add.at(added, w.leaf[js], commit[js])
-    for v in range(b.count - 1, 0, -1):  # parents come before their children
-        added[b.parent[v]] += added[v]
-    use: list[int] = (b.usage + added).tolist()
-    return use
-
-
 def _usable_gpus(state: State) -> Ints:
     """Return the GPUs of each pool on healthy nodes that nothing protected or stopping holds, int64[P]."""
     n, w = state.nodes, state.workloads
-    fixed = (state.protected | (w.status == Status.STOPPING))[w.owner]
+    fixed = (state.protected | w.stopping)[w.owner]
     free = n.gpus - np.bincount(w.placement.node[fixed], w.placement.gpus[fixed], n.count).astype(np.int64)
     free[n.state != 0] = 0
     return np.bincount(n.pool, np.maximum(free, 0), len(n.pool_cluster)).astype(np.int64)
@@ -232,7 +221,7 @@ def standing_ratio(state: State) -> Floats:
 def _standing_ratio(state: State, commit: Ints) -> Floats:
     w, b = state.workloads, state.budgets
     out = np.zeros(w.count)
-    js = np.flatnonzero((w.status == Status.RUNNING) & w.allocated & (w.leaf >= 0))
+    js = np.flatnonzero(w.running & w.allocated & (w.leaf >= 0))
     js = js[np.lexsort((js, w.submitted_s[js], -w.priority[js], ~state.protected[js], w.leaf[js]))]
     leaf = w.leaf[js]
     before = np.cumsum(commit[js]) - commit[js]
@@ -303,7 +292,7 @@ def _tiers(state: State, ratio: Floats, commit: Ints) -> Ints:
     """Return the tier of every workload: running work is judged by its standing ratio and the site's band."""
     w = state.workloads
     tier = np.where(w.allocated, np.where(ratio <= 1, WITHIN, BEYOND), UNALLOCATED).astype(np.int64)
-    running = (w.status == Status.RUNNING) & w.allocated
+    running = w.running & w.allocated
     within = (_standing_ratio(state, commit) <= 1 + state.policy.band) & (w.leaf >= 0)
     tier[running] = np.where(within[running], WITHIN, BEYOND)
     return tier
@@ -328,7 +317,7 @@ def eviction_gpus(state: State, order: Order, tier: int) -> Ints:
 def losses_gpu_s(state: State) -> Ints:
     """Return the GPU-seconds that evicting each run throws away, int64[W]; no more than it has done."""
     w = state.workloads
-    done_s = np.where(w.status == Status.PENDING, 0, np.maximum(state.now_s - w.started_s, 0))
+    done_s = np.where(w.pending, 0, np.maximum(state.now_s - w.started_s, 0))
     lost_s = np.where(w.resumable, np.minimum(done_s, state.policy.restart_cost_s), done_s)
     return lost_s * w.gpus
 

@@ -197,6 +197,24 @@ class Workloads:
         return len(self.leaf)
 
     @cached_property
+    def pending(self) -> Bools:
+        """What waits, bool[W]."""
+        waits: Bools = self.status == Status.PENDING
+        return waits
+
+    @cached_property
+    def running(self) -> Bools:
+        """What runs and was not told to stop, bool[W]."""
+        runs: Bools = self.status == Status.RUNNING
+        return runs
+
+    @cached_property
+    def stopping(self) -> Bools:
+        """What was preempted and still stands, bool[W]."""
+        leaves: Bools = self.status == Status.STOPPING
+        return leaves
+
+    @cached_property
     def gpus(self) -> Ints:
         """GPUs of each whole gang, int64[W]."""
         return self.replicas * self.gpus_per_replica
@@ -209,7 +227,7 @@ class Workloads:
     @cached_property
     def kind(self) -> Ints:
         """Kind of each pending workload, int64[W], -1 for the rest: of one kind are all alike to a search."""
-        pending = np.flatnonzero(self.status == Status.PENDING)
+        pending = np.flatnonzero(self.pending)
         columns = [
             column[pending]
             for column in (
@@ -265,6 +283,16 @@ class Budgets:
             out.append(v)
             v = int(self.parent[v])
         return out
+
+    def subtree_sums(self, leaf: Ints, amount: Ints) -> Ints:
+        """Return exact sums over every subtree of amounts at leaves, int64[V]; unknown leaves (-1) apart."""
+        known = leaf >= 0
+        own = np.zeros(self.count, dtype=np.int64)
+        np.add.at(own, leaf[known], amount[known])
+        sums, parent = own.tolist(), self.parent.tolist()
+        for v in range(self.count - 1, 0, -1):  # parents come before their children
+            sums[parent[v]] += sums[v]
+        return np.array(sums, dtype=np.int64)
 
     def limited_by(self) -> Bools:
         """Return for every tree node the limits that bind it, bool[V, number of limits]."""
@@ -370,5 +398,5 @@ class State:
     def protected(self) -> Bools:
         """Running allocated work inside its min runtime, bool[W]."""
         w = self.workloads
-        inside: Bools = (w.status == Status.RUNNING) & (w.protected_until_s > self.now_s)
+        inside: Bools = w.running & (w.protected_until_s > self.now_s)
         return inside

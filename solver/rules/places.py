@@ -8,7 +8,7 @@ import numpy as np
 
 from solver.rules import Broken
 from solver.rules.world import Parts, World, domain_of, held_by, total
-from solver.state import Action, Ints, Level, NodeState, State, Status
+from solver.state import Action, Ints, Level, NodeState, State
 
 UNITS = ("GPUs", "thousandths of a CPU", "bytes")
 
@@ -82,7 +82,7 @@ def health(state: State, parts: Parts) -> Iterator[Broken]:
 def sick(world: World) -> Iterator[Broken]:
     """Nothing is kept on a node that is down, nor on a draining one unless it is protected."""
     w, protected = world.state.workloads, world.state.protected
-    kept = (w.status == Status.RUNNING) & (world.plan.action == Action.KEEP)
+    kept = w.running & (world.plan.action == Action.KEEP)
     leaves = np.where(protected, world.health == NodeState.DOWN, world.health != NodeState.UP)
     for j in np.flatnonzero(kept & leaves).tolist():
         yield Broken("health", j, -1, f"kept on a node in state {world.health[j]}")

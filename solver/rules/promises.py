@@ -46,14 +46,16 @@ def _room(world: World) -> Iterator[Broken]:
     touched = np.unique(world.promised.node)  # elsewhere less stands than does now
     column = np.full(state.nodes.count, -1)
     column[touched] = np.arange(len(touched))
-    for start_s in np.unique(plan.promised_start_s).tolist():
-        active = (from_s <= start_s) & (start_s < until_s) & (column[claims.node] >= 0)
-        for unit, row, size in zip(UNITS, amounts(state, claims), world.size, strict=True):
-            load = total(column[claims.node[active]], row[active], len(touched))
-            for k in np.flatnonzero(load > size[touched]).tolist():
-                i = int(touched[k])
-                detail = f"{load[k]} of {size[i]} {unit} protected or promised at {{t{start_s}}}"
-                yield Broken("promise", -1, i, detail)
+    start_s = np.unique(plan.promised_start_s)
+    then = start_s[:, None]
+    when, claim = np.nonzero((from_s <= then) & (then < until_s) & (column[claims.node] >= 0))
+    cell = when * len(touched) + column[claims.node[claim]]  # one for each start and node
+    for unit, row, size in zip(UNITS, amounts(state, claims), world.size, strict=True):
+        load = total(cell, row[claim], len(start_s) * len(touched)).reshape(len(start_s), -1)
+        for t, k in np.argwhere(load > size[touched]).tolist():
+            i = int(touched[k])
+            detail = f"{load[t, k]} of {size[i]} {unit} protected or promised at {{t{start_s[t]}}}"
+            yield Broken("promise", -1, i, detail)
 
 
 def promise_moved(world: World, explained: AbstractSet[int]) -> Iterator[Broken]:
@@ -63,10 +65,11 @@ def promise_moved(world: World, explained: AbstractSet[int]) -> Iterator[Broken]
     """
     status, plan, old = world.state.workloads.status, world.plan, world.state.promises
     now_promised = dict(zip(plan.promised.tolist(), plan.promised_start_s.tolist(), strict=True))
-    for j, start_s in zip(old.workload.tolist(), old.start_s.tolist(), strict=True):
+    action = plan.action[old.workload]
+    settled = (action == Action.START) | (action == Action.REJECT) | (status[old.workload] == Status.RUNNING)
+    for j, start_s in zip(old.workload[~settled].tolist(), old.start_s[~settled].tolist(), strict=True):
         kept = j in now_promised and now_promised[j] <= start_s
-        settled = status[j] == Status.RUNNING or plan.action[j] in (Action.START, Action.REJECT)
-        if not (kept or settled or j in explained):
+        if not (kept or j in explained):
             yield Broken("promise_moved", j, -1, f"promised {{t{start_s}}}, now {_when(now_promised.get(j))}")
 
 

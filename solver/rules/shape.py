@@ -69,7 +69,7 @@ def reject(world: World) -> Iterator[Broken]:
     w, b = world.state.workloads, world.state.budgets
     key = (w.replicas, w.gpus_per_replica, w.cpus_milli, w.memory_bytes, w.required, w.segment)
     fits: dict[tuple[bytes, ...], bool] = {}
-    rejected = (world.plan.action == Action.REJECT) & (w.status == Status.PENDING)
+    rejected = (world.plan.action == Action.REJECT) & w.pending
     for j in np.flatnonzero(rejected & (w.leaf >= 0)).tolist():
         if any(0 <= b.limit_gpus[v] < w.gpus[j] for v in b.path(int(w.leaf[j]))):
             continue

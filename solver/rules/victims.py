@@ -8,7 +8,7 @@ import numpy as np
 
 from solver.rules import Broken
 from solver.rules.world import Parts, World, amounts, ask, parts_of, slots, total
-from solver.state import Action, Bools, Ints, Level, NodeState, Status
+from solver.state import Action, Bools, Ints, Level, NodeState
 
 
 def protected(world: World) -> Iterator[Broken]:
@@ -89,7 +89,7 @@ def _within_share(world: World) -> tuple[Bools, Bools]:
     state = world.state
     w, b, policy = state.workloads, state.budgets, state.policy
     known = w.leaf >= 0
-    runs = parts_of(w.placement, np.arange(w.count), (w.status == Status.RUNNING) & w.allocated & known)
+    runs = parts_of(w.placement, np.arange(w.count), w.running & w.allocated & known)
     committed = runs.gpus * policy.commitment_s * policy.charge_micro[state.nodes.pool[runs.node]]
     most = b.usage + total(w.leaf[runs.workload], committed, b.count)
     within = known & w.allocated & (most <= b.entitled)[w.leaf]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from solver.plan import Decisions
-from solver.state import FOREVER_S, Action, Bools, Ints, Level, NodeState, Spread, State, Status
+from solver.state import FOREVER_S, Action, Bools, Ints, Level, NodeState, Spread, State
 
 UNCOUNTED = FOREVER_S
 """Size of what a node does not count: more than all that could be asked for, and far from overflow."""
@@ -59,6 +59,7 @@ class World:
     victims: list[int]
     limited: set[int]
     seats: dict[int, set[int]]
+    _limits_above: dict[int, set[int]] = field(default_factory=dict)
 
     def gainers(self, victim: int) -> list[int]:
         """Return the workloads that `victim` makes room for, best first."""
@@ -66,23 +67,24 @@ class World:
 
     def limits_above(self, j: int) -> set[int]:
         """Return the budget tree nodes with a limit that workload `j` is charged to."""
-        return self.limited and self.limited.intersection(
-            self.state.budgets.path(int(self.state.workloads.leaf[j]))
-        )
+        leaf = int(self.state.workloads.leaf[j])
+        if leaf not in self._limits_above:
+            self._limits_above[leaf] = self.limited.intersection(self.state.budgets.path(leaf))
+        return self._limits_above[leaf]
 
 
 def apply(state: State, plan: Decisions) -> World:
     """Return the world once `plan` is applied to `state`."""
     n, w = state.nodes, state.workloads
     everyone = np.arange(w.count)
-    placed = parts_of(w.placement, everyone, w.status != Status.PENDING)
-    stays = (w.status == Status.STOPPING) | ((w.status == Status.RUNNING) & (plan.action == Action.KEEP))
+    placed = parts_of(w.placement, everyone, ~w.pending)
+    stays = w.stopping | (w.running & (plan.action == Action.KEEP))
     starts = parts_of(plan.placement, everyone, plan.action == Action.START)
     stands = joined(parts_of(w.placement, everyone, stays), starts)
     promised = parts_of(plan.promised_placement, plan.promised, np.ones(len(plan.promised), dtype=bool))
     health = np.zeros(w.count, dtype=np.int64)
     np.maximum.at(health, placed.workload, n.state[placed.node])
-    preempted = (w.status == Status.RUNNING) & (plan.action == Action.PREEMPT)
+    preempted = w.running & (plan.action == Action.PREEMPT)
     return World(
         state=state,
         plan=plan,
@@ -162,10 +164,11 @@ def held_by(state: State, parts: Parts) -> Ints:
     """Return the GPUs that these parts hold in every budget subtree, int64[V]."""
     leaf = state.workloads.leaf[parts.workload]
     known = leaf >= 0
-    held = total(leaf[known], parts.gpus[known], state.budgets.count)
+    held = total(leaf[known], parts.gpus[known], state.budgets.count).tolist()
+    parent = state.budgets.parent.tolist()
     for v in range(state.budgets.count - 1, 0, -1):  # parents come before their children
-        held[state.budgets.parent[v]] += held[v]
-    return held
+        held[parent[v]] += held[v]
+    return np.array(held, dtype=np.int64)
 
 
 def domain_of(state: State, level: Ints, node: Ints) -> Ints:

@@ -18,6 +18,7 @@ from solver.board import Board
 from solver.check import check
 from solver.decide import decide, opening
 from solver.exact import exact
+from solver.feasible import rejections
 from solver.linear import Solution, no_answer
 from solver.shares import WITHIN
 from solver.state import Action, NodeState, SolveParams, State, Status
@@ -213,6 +214,18 @@ def test_what_can_never_run_is_rejected_and_what_only_an_outage_stops_waits(back
     assert actions(state([node(8), node(8, state="down")], work), backend) == ["start", "reject", "wait"]
 
 
+def test_what_is_known_to_run_nowhere_is_not_found_out_again(monkeypatch):
+    worlds = [random_state(seed) for seed in range(60)]
+    plans = [decide(world, SolveParams("greedy")).decisions for world in worlds]
+    known = [rejections(world) for world in worlds]
+    assert any(rejected.any() for rejected in known)
+    monkeypatch.delattr("solver.decide.rejections")
+    for world, plan, rejected in zip(worlds, plans, known, strict=True):
+        again = decide(world, SolveParams("greedy"), rejected=rejected).decisions
+        assert again.action.tolist() == plan.action.tolist()
+        assert again.placement.node.tolist() == plan.placement.node.tolist()
+
+
 def test_stopping_work_is_still_preempted_and_its_place_is_not_given_away():
     work = [replace(running(8, [0]), status=Status.STOPPING), pending(8, **ASK)]
     assert actions(state([node(8)], work)) == ["preempt", "wait"]
@@ -374,3 +387,17 @@ def test_the_opening_has_kept_promises_and_run_the_lane_before_anybody_is_served
     assert js.tolist() == [2]
     assert board.order.sequence.tolist() == order_of(world).sequence.tolist()
     assert board.state.now_s == NOW_S
+
+
+def test_forecasts_are_made_when_they_are_asked_for_and_once(monkeypatch):
+    made = []
+
+    def forecast(board):
+        made.append(board)
+        return np.zeros(board.state.workloads.count)
+
+    monkeypatch.setattr("solver.decide._expected", forecast)
+    outcome = decide(random_state(1), SolveParams("greedy"))
+    assert made == []
+    assert outcome.expected_start_s is outcome.expected_start_s
+    assert made == [outcome.board]

@@ -7,11 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from solver.feasible import Reject, placeable, rejections
+from solver import feasible
+from solver.board import Board
+from solver.feasible import Reject, hopeful, placeable, rejections
+from solver.placing import find_free
 from solver.state import State, Status
 from tests.solver.factories import node, pending, running, state, stopping
-from tests.solver.oracles import fits_somewhere
+from tests.solver.oracles import fits_somewhere, order_of, tier_worlds
 from tests.solver.worlds import empty, seat, slots, take, worlds
 
 LEAVES = [node(8, leaf="l1"), node(8, leaf="l1"), node(8, leaf="l2"), node(4, leaf="l2", gpu_type="b200")]
@@ -110,14 +114,14 @@ def test_rejected_is_exactly_what_fits_no_cluster_of_an_empty_healthy_inventory_
 
 @settings(max_examples=80)
 @given(worlds())
-def test_placeable_is_exactly_what_fits_beside_protected_and_stopping_work(world):
+def test_placeable_is_exactly_the_allocated_work_that_fits_beside_protected_and_stopping_work(world):
     w = world.workloads
     stays = world.protected | (w.status == Status.STOPPING)
     free = room(world, np.flatnonzero(stays).tolist())
     found = placeable(world)
     for j in np.flatnonzero(w.status == Status.PENDING).tolist():
         healthy = [slots(world, have, j) if world.nodes.state[i] == 0 else 0 for i, have in enumerate(free)]
-        assert found[j] == fits_somewhere(world, j, healthy)
+        assert found[j] == (w.allocated[j] and fits_somewhere(world, j, healthy))
 
 
 def test_placeable_counts_what_may_be_evicted_as_gone_and_the_rest_as_there():
@@ -126,5 +130,39 @@ def test_placeable_counts_what_may_be_evicted_as_gone_and_the_rest_as_there():
         running(8, [1], min_runtime_h=8),
         stopping(8, [2]),
     ]
-    world = state([node(8)] * 3 + [node(8, state="draining")], [*runs, pending(8), pending(8, 2)])
+    world = state(
+        [node(8)] * 3 + [node(8, state="draining")],
+        [*runs, pending(8, min_runtime_h=1), pending(8, 2, min_runtime_h=1)],
+    )
     assert placeable(world).tolist() == [True, True, True, True, False]
+
+
+@settings(max_examples=80)
+@given(worlds())
+def test_what_is_placeable_need_not_be_looked_at_again(world):
+    assert rejections(world, fits=placeable(world)).tolist() == rejections(world).tolist()
+
+
+BOARDS = st.one_of(tier_worlds(resources=True), worlds().map(lambda w: Board(w, order_of(w))))
+
+
+@settings(max_examples=80)
+@given(BOARDS, st.sampled_from([0, 6]))
+def test_hope_is_lost_only_for_what_finds_no_place_and_in_a_crowd_for_all_of_it(board, handful):
+    w = board.state.workloads
+    js = np.flatnonzero((w.status == Status.PENDING) & (rejections(board.state) == Reject.NO))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(feasible, "A_HANDFUL", handful)
+        left = hopeful(board, js, board.free).tolist()
+    fit = [j for j in js.tolist() if find_free(board, j) is not None]
+    assert left == fit if handful == 0 else set(left) >= set(fit)
+
+
+@settings(max_examples=40)
+@given(BOARDS)
+def test_a_look_at_a_few_nodes_at_a_time_sees_the_same(board):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(feasible, "CELLS_AT_ONCE", 1)
+        one_by_one = rejections(board.state), placeable(board.state)
+    assert one_by_one[0].tolist() == rejections(board.state).tolist()
+    assert one_by_one[1].tolist() == placeable(board.state).tolist()

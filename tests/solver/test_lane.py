@@ -121,6 +121,15 @@ def test_work_beyond_its_share_goes_only_where_unallocated_work_is_not_enough(tu
     assert sorted(kinds[r] for r in board.victims) == ["beyond", "unallocated"]
 
 
+@pytest.mark.parametrize("starved", [0, 1])
+def test_of_victims_that_cost_the_same_the_one_worth_least_goes(starved):
+    leaves = ("a", "b") if starved == 0 else ("b", "a")
+    work = [running(8, [i], leaf_budget=leaf, **PAST) for i, leaf in enumerate(leaves)]
+    ratios = WORLD["ratios"] | {"a": 0.1}
+    board, started = laned([node(8)] * 2, [*work, debug("over", 2)], 8, ratios=ratios)
+    assert (started, list(board.victims)) == ([2], [1 - starved])
+
+
 def test_free_places_come_before_victims():
     board, started = laned([node(8), node(2)], [running(8, [0], **VICTIMS["unallocated"]), debug("a", 2)], 8)
     assert (started, board.victims, board.starts) == ([1], {}, {1: [(1, 1)]})

@@ -8,7 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from solver.board import Board
-from solver.placing import choose, find_by_eviction, find_free
+from solver.evictable import Evictable
+from solver.placing import choose, find_by_eviction, find_free, make_room
 from solver.shares import WITHIN
 from solver.state import Level, NodeState, Status
 from tests.solver.factories import HOUR_S, NOW_S, node, pending, running, state
@@ -211,6 +212,25 @@ def test_one_victim_that_is_enough_goes_rather_than_several_that_cost_as_much():
     board = board_of([node(8)], [*runs, pending(4)])
     assert find_by_eviction(board, 3, evictable(board), np.array([1.0, 1.0, 2.0, 0])).victims == [2]
     assert find_by_eviction(board, 3, evictable(board), np.array([0.5, 1.0, 2.0, 0])).victims == [0, 1]
+
+
+def test_of_nodes_that_cost_the_same_the_one_where_least_is_freed_makes_room():
+    wide, whole = running(4, [1, 2], allocated=False), running(8, [0], allocated=False)
+    board = board_of([node(8), node(4), node(4)], [whole, wide, pending(1)])
+    assert find_by_eviction(board, 2, evictable(board), costs(board)).victims == [1]
+
+
+def test_what_fits_beside_all_evicts_nobody():
+    board = board_of([node(8)] * 2, [running(8, [0], allocated=False), pending(8)])
+    move = find_by_eviction(board, 1, evictable(board), costs(board))
+    assert (move.parts, move.victims) == ([(1, 1)], [])
+
+
+@pytest.mark.parametrize("most", [7.9, 8.1])
+def test_room_is_made_only_for_less_than_it_may_cost(most):
+    board = board_of([node(8)], [running(8, [0], allocated=False), pending(2)])
+    move = make_room(board, 1, Evictable(board, evictable(board), costs(board)), most)
+    assert (move is not None) == (most > 8)
 
 
 def test_a_gang_spread_wide_is_paid_for_once():

@@ -66,7 +66,7 @@ def test_a_victim_is_spared_where_its_gainers_fit_elsewhere():
     board = evicted(board_of([node(8), node(4), node(4)], work), 0)
     board.start(1, [(0, 1)])
     board.start(2, [(0, 1)])
-    board = spare_victims(board)
+    spare_victims(board)
     assert board.victims == {}
     assert sorted(n for parts in board.starts.values() for n, _ in parts) == [1, 2]
 
@@ -80,7 +80,8 @@ def test_a_victim_is_not_spared_where_one_of_its_gainers_has_nowhere_to_go():
     board = evicted(board_of([node(8), node(4)], work), 0)
     board.start(1, [(0, 1)])
     board.start(2, [(0, 1)])
-    assert list(spare_victims(board).victims) == [0]
+    spare_victims(board)
+    assert list(board.victims) == [0]
     assert sorted(board.starts) == [1, 2]
 
 
@@ -92,7 +93,24 @@ def test_sparing_one_victim_gives_back_others_that_this_makes_room_for():
     ]
     board = evicted(board_of([node(8), node(8), node(8)], work), 0, 1)
     board.start(2, [(0, 2)])
-    assert spare_victims(board).victims == {}
+    spare_victims(board)
+    assert board.victims == {}
+
+
+def test_a_victim_whose_gainer_moved_to_spare_another_one_has_its_place_back_from_who_ranks_behind():
+    work = [
+        running(4, [0], leaf_budget="mid", **PAST),
+        running(4, [0, 1], leaf_budget="high", **PAST),
+        running(4, [1], min_runtime_h=8),
+        pending(8, leaf_budget="low", **ASK),
+        pending(4, leaf_budget="over", **ASK),
+    ]
+    board = evicted(board_of([node(8), node(8), node(8)], work), 0, 1)
+    board.start(3, [(0, 1)])  # both made room for this one, which could have stood on the last node
+    board.start(4, [(1, 1)])
+    polish(board, *waits(board))
+    assert board.victims == {}
+    assert board.starts == {3: [(2, 1)]}
 
 
 def test_a_victim_is_not_spared_where_work_of_an_earlier_tier_could_start():
