@@ -14,6 +14,7 @@ import numpy as np
 
 from planner.model.site import Site
 from planner.simulation.history import Effort, Event, History
+from planner.simulation.money import Looks
 from planner.simulation.policies import make
 from planner.simulation.policies.base import PlacesArrivals, Round, Setting, Verdict
 from planner.simulation.recorder import Log, Recorder
@@ -92,9 +93,8 @@ class Engine:
         self.round_s = FOREVER_S  # of the next round
         self.freed = False  # something has come free since the last round
         self.waiting = 0
-        self.money: dict[
-            int, tuple[int, bool]
-        ] = {}  # who waits for its first start: since when, in the money
+        self.rich = set[int]()  # who waited for its first start, in the money, when waits were last counted
+        self.counted_s, self.looks = 0, Looks()
         self.placement_wait_s = np.zeros(trace.count, dtype=np.int64)
         self.solve_s: list[float] = []
         self.exact = self.placed_between = 0
@@ -174,7 +174,6 @@ class Engine:
             return
         world.submit(j)
         self.waiting += 1
-        self.money[j] = (self.now_s, False)
         cancelled_s = int(self.trace.cancelled_after_s[world.row[j]])
         if cancelled_s != UNSAID:
             heapq.heappush(self.queue, (self.now_s + cancelled_s, CANCEL, j, 0))
@@ -292,18 +291,20 @@ class Engine:
                 self.promised.add(self.now_s, row, p.start_s)
 
     def _count_money(self, round_: Round, verdict: Verdict) -> None:
-        """Split the time since the last round, for who waits for its first start, by why it waited."""
-        rich = {int(j) for j in self.world.position[round_.who[list(verdict.in_money)]]}
-        for j, (since_s, was_rich) in self.money.items():
-            if was_rich:
-                self.placement_wait_s[self.world.row[j]] += self.now_s - since_s
-            self.money[j] = (self.now_s, j in rich)
+        """Split the time since the last count, for who waits for its first start, by why it waited."""
+        found = self.looks.at(round_.state) if verdict.in_money is None else list(verdict.in_money)
+        if found is None:
+            return
+        world = self.world
+        self.placement_wait_s[world.row[list(self.rich)]] += self.now_s - self.counted_s
+        js = world.position[round_.who[found]]
+        self.rich, self.counted_s = set(js[world.starts[js] == 0].tolist()), self.now_s
 
     def _waits_no_more(self, j: int) -> None:
         self.waiting -= 1
-        since_s, was_rich = self.money.pop(j, (self.now_s, False))
-        if was_rich:
-            self.placement_wait_s[self.world.row[j]] += self.now_s - since_s
+        if j in self.rich:
+            self.rich.remove(j)
+            self.placement_wait_s[self.world.row[j]] += self.now_s - self.counted_s
 
     def _note(self, j: int, event: Event, run: Run | None = None, lost_gpu_s: int = 0) -> None:
         row, allocated = int(self.world.row[j]), bool(self.world.jobs.allocated[j])
@@ -315,8 +316,7 @@ class Engine:
         """Return what has happened up to now."""
         self.sampler.upto(self.now_s - 1)
         placement_wait_s = self.placement_wait_s.copy()
-        for j, (since_s, rich) in self.money.items():
-            placement_wait_s[self.world.row[j]] += (self.now_s - since_s) * rich
+        placement_wait_s[self.world.row[list(self.rich)]] += self.now_s - self.counted_s
         node_time_s, node, node_state = self.node_changes.arrays()
         promised_at_s, promised, promised_start_s = self.promised.arrays()
         return History(

@@ -33,6 +33,7 @@ class Usage:
         shares = leaf_shares(site.budgets)
         self.tree = tree
         self.shares = {v: shares[path].as_integer_ratio() for v, path in enumerate(paths) if path in shares}
+        self.leaves = np.array(list(self.shares), dtype=np.int64)
         self.use, self.capacity = Meter(tree.count, window), Meter(1, window)
         self.overdrafts: dict[int, Overdraft] = {}
         if site.fair_share.carry_overdraft and lookback.half_life_s is None:
@@ -55,15 +56,14 @@ class Usage:
         carried = self._carried(now_s)  # before the meters forget what is older than the window
         usage = self.use.inside(now_s)
         hour, past = int(self.capacity.rate[0]) * HOUR_S, int(self.capacity.inside(now_s)[0])
-        entitled = np.zeros_like(usage)
-        for v, (a, b) in self.shares.items():
-            entitled[v] = a * max(past, hour) // b
         for v, debt in carried.items():
             usage[v] += debt
-        for v in range(self.tree.count - 1, 0, -1):  # children come after their parents
-            usage[self.tree.parent[v]] += usage[v]
-            entitled[self.tree.parent[v]] += entitled[v]
-        return replace(self.tree, usage=usage, entitled=entitled)
+        shares = [a * max(past, hour) // b for a, b in self.shares.values()]
+        return replace(
+            self.tree,
+            usage=self.tree.subtree_sums(self.leaves, usage[self.leaves]),
+            entitled=self.tree.subtree_sums(self.leaves, np.array(shares, dtype=np.int64)),
+        )
 
     def _carried(self, now_s: int) -> dict[int, int]:
         """Return what each allocation has to pay for the time before the window."""

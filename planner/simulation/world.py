@@ -6,8 +6,10 @@ one implementation of every rule serves the planner and the simulator.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
+from itertools import chain
 
 import numpy as np
 
@@ -146,7 +148,7 @@ class World:
                 runs & self.jobs.allocated[js], self._started_s[js] + self.jobs.min_runtime_s[js], 0
             ),
             status=np.where(runs, int(Status.RUNNING), int(Status.PENDING)),
-            placement=_spread([self.runs.get(j) for j in js.tolist()]),
+            placement=_spread(len(js), np.flatnonzero(runs), [self.runs[j] for j in js[runs].tolist()]),
         )
         state = State(
             now_s,
@@ -159,8 +161,9 @@ class World:
         return Round(state, self.row[js])
 
     def _promised(self, js: Ints) -> Promises:
-        index = {j: i for i, j in enumerate(js.tolist())}
-        kept = sorted((start_s, index[j], parts) for j, (start_s, parts) in self.promises.items())
+        kept = sorted(
+            (start_s, int(np.flatnonzero(js == j)[0]), parts) for j, (start_s, parts) in self.promises.items()
+        )
         size = self.jobs.gpus_per_replica[js]
         return Promises(
             np.array([i for _, i, _ in kept], dtype=np.int64),
@@ -264,15 +267,17 @@ def _cut(jobs: Workloads, js: Ints, **now: object) -> Workloads:
     return Workloads(**kept, **now)  # type: ignore[arg-type]
 
 
-def _spread(runs: list[Run | None]) -> Spread:
-    """Return where the runs stand; nothing for what waits."""
-    ptr = np.zeros(len(runs) + 1, dtype=np.int64)
-    np.cumsum([0 if run is None else len(run.nodes) for run in runs], out=ptr[1:])
-    there = [run for run in runs if run is not None]
+def _spread(count: int, where: Ints, runs: list[Run]) -> Spread:
+    """Return where `count` workloads stand: those `where` (sorted) as the runs, all others nowhere."""
+    length = np.zeros(count, dtype=np.int64)
+    length[where] = [len(run.nodes) for run in runs]
 
-    def flat(lists: list[list[int]]) -> Ints:
-        return np.array([x for part in lists for x in part], dtype=np.int64)
+    def flat(lists: Iterable[list[int]]) -> Ints:
+        return np.fromiter(chain.from_iterable(lists), dtype=np.int64)
 
     return Spread(
-        ptr, flat([r.nodes for r in there]), flat([r.gpus for r in there]), flat([r.replicas for r in there])
+        np.concatenate(([0], np.cumsum(length))),
+        flat(run.nodes for run in runs),
+        flat(run.gpus for run in runs),
+        flat(run.replicas for run in runs),
     )

@@ -95,6 +95,7 @@ class _Turn:
         self.room = (owned_gpus(serving.state) - serving.by_budget(held)).tolist()
         loose = serving.unallocated | (runs & ~held)
         self.may = {c: loose & (grade < c) for c in range(LOW, URGENT + 2)}
+        serving.loose = loose
 
     def take(self, j: int) -> bool:
         """Start `j` within its team's limit or, as preemptible, above it; tell whether."""

@@ -55,7 +55,7 @@ class Backfill:
         shape, lasts_s = serving.shape[j], int(self.lasts_s[j])
         if lasts_s >= self.failed.get(shape, FOREVER_S):
             return False
-        if not serving.could_start(j, serving.unallocated, 0):
+        if not (serving.within_reach(j) and serving.could_start(j, serving.unallocated, 0)):
             self.failed[shape] = 0
             return False
         self._reserve()

@@ -20,8 +20,9 @@ from planner.place import standing_board
 from planner.simulation.policies.base import Promised, Round, Setting, Verdict
 from solver.board import Board
 from solver.decide import Outcome, decide
+from solver.feasible import Reject
 from solver.hotpath import place
-from solver.state import SolveParams, Status
+from solver.state import SolveParams, State
 
 EXACT_EVERY_S = 900
 """Simulated seconds between two calls of the exact solver, at least."""
@@ -35,7 +36,7 @@ class BudgetGreedy:
 
     def decide(self, round_: Round) -> Verdict:
         """Decide one round as `plan --backend greedy` does."""
-        return _verdict(round_, decide(round_.state, SolveParams("greedy")))
+        return _verdict(round_, _decide(round_.state, SolveParams("greedy")))
 
     def arrive(self, round_: Round) -> Verdict | None:
         """Place the newest workload beside what stands, as `place` does."""
@@ -55,22 +56,27 @@ class Budget(BudgetGreedy):
 
     def decide(self, round_: Round) -> Verdict:
         """Decide one round as `plan` does, with the exact rung where it may matter."""
-        greedy = decide(round_.state, SolveParams("greedy"))
+        greedy = _decide(round_.state, SolveParams("greedy"))
         now_s = round_.state.now_s
         if now_s < self.next_exact_s or not _left_waiting(greedy.board):
             return _verdict(round_, greedy)
         self.next_exact_s = now_s + EXACT_EVERY_S
         chosen = self.setting.site.solver
         params = SolveParams(chosen.backend, chosen.time_limit_s, chosen.gap)
-        return _verdict(round_, decide(round_.state, params))
+        return _verdict(round_, _decide(round_.state, params))
+
+
+def _decide(state: State, params: SolveParams) -> Outcome:
+    """Decide one round; what can never run here the engine has refused when it was submitted."""
+    return decide(state, params, rejected=np.full(state.workloads.count, int(Reject.NO)))
 
 
 def _left_waiting(board: Board) -> bool:
     """Tell whether somebody in the money waits whom free and interruptible capacity could hold."""
     w = board.state.workloads
-    stays = board.standing & board.interruptible & (w.status == Status.RUNNING)
+    stays = board.standing & board.interruptible
     loose = int(board.free_gpus.sum()) + int(w.gpus[stays].sum())
-    waits = (w.status == Status.PENDING) & ~board.standing & w.allocated & board.order.in_money
+    waits = w.pending & ~board.standing & w.allocated & board.order.in_money
     return bool((w.gpus[waits] <= loose).any())
 
 
@@ -78,7 +84,7 @@ def _verdict(round_: Round, outcome: Outcome) -> Verdict:
     if outcome.broken:
         raise PlanRejectedError([f"at {round_.state.now_s} s: {b.rule}: {b.detail}" for b in outcome.broken])
     board, w = outcome.board, round_.state.workloads
-    money = np.flatnonzero((w.status == Status.PENDING) & ~board.standing & outcome.order.in_money)
+    money = np.flatnonzero(w.pending & ~board.standing & outcome.order.in_money)
     return Verdict(
         board,
         tuple(Promised(j, *board.promised[j]) for j in board.settled()),

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from planner.simulation.policies.base import Round, Verdict
-from solver.board import Board, Parts
+from solver.board import Amounts, Board, Parts
 from solver.buddy import gang_of
+from solver.feasible import hopeful
 from solver.placing import find_by_eviction, find_free, group_key
 from solver.shares import BEYOND, UNALLOCATED, WITHIN, Order
 from solver.state import Bools, Floats, Ints, State, Status
@@ -77,6 +78,8 @@ class Serving:
         What allocated work holds under each budget tree node as the board stands.
     unallocated : bool[W]
         Who makes room for any allocated start.
+    loose : bool[W]
+        Who makes room for anybody at all under this policy.
     cost : float64[W]
         What evicting each costs: GPU-seconds since its start, which are the work that may be lost.
     """
@@ -91,13 +94,15 @@ class Serving:
         self.pending = np.flatnonzero((w.status == Status.PENDING) & (w.leaf >= 0))
         runs = w.status == Status.RUNNING
         self.unallocated: Bools = runs & ~w.allocated
+        self.loose = self.unallocated
         done_s = np.where(runs, self.state.now_s - w.started_s + 1, 0)
         self.cost: Floats = self.gpus * (done_s + np.where(w.allocated, ALLOCATED_COST_S, 0.0))
         self.cost += self.who / len(shapes.number)  # ties do not depend on the order of the state
         self.in_use = self.by_budget(self.board.standing & w.allocated).tolist()
         self.hopeless: set[tuple[int, int]] = set()
         self.moves = (-1, -1)
-        self.roomy: dict[int, tuple[Ints, ...]] = {}
+        self.roomy: dict[int, Amounts] = {}
+        self.reach: set[int] | None = None
 
     def by_budget(self, which: Bools) -> Ints:
         """Return the GPUs of the workloads `which` (bool[W]) under each budget tree node, int64[V]."""
@@ -120,14 +125,18 @@ class Serving:
     def could_start(self, j: int, may: Bools, right: int) -> bool:
         """Tell whether `j` might start now if all of `may` made room for it; `right` as in `take`."""
         board = self.board
-        free: tuple[Ints, ...] = (board.free_gpus, board.free_cpus, board.free_memory)
-        if self.state.workloads.allocated[j]:
-            free = self._without(may, right)
+        free = self._without(may, right) if self.state.workloads.allocated[j] else board.free
         slots = board.slots(j, *free)
         slots[~board.eligible(j)] = 0
         return might_hold(board, j, slots)
 
-    def _without(self, may: Bools, right: int) -> tuple[Ints, ...]:
+    def within_reach(self, j: int) -> bool:
+        """Tell whether `j` might start in this round, were it the first and all loose work made room."""
+        if self.reach is None:
+            self.reach = set(hopeful(self.board, self.pending, self._without(self.loose, -1)).tolist())
+        return j in self.reach
+
+    def _without(self, may: Bools, right: int) -> Amounts:
         """Return what would be free on each node if `may` made room: GPUs, CPUs, memory."""
         board, w, p = self.board, self.state.workloads, self.state.workloads.placement
         moves = (len(board.starts), len(board.victims))
@@ -136,11 +145,13 @@ class Serving:
         if right not in self.roomy:
             part = (may & board.standing & board.interruptible)[board.owner] & board.usable[p.node]
             node, owner, reps = p.node[part], board.owner[part], p.replicas[part]
-            free = (board.free_gpus, board.free_cpus, board.free_memory)
-            self.roomy[right] = tuple(
+            gpus, cpus, memory = (
                 have + np.bincount(node, reps * each[owner], len(have)).astype(np.int64)
-                for have, each in zip(free, (w.gpus_per_replica, w.cpus_milli, w.memory_bytes), strict=True)
+                for have, each in zip(
+                    board.free, (w.gpus_per_replica, w.cpus_milli, w.memory_bytes), strict=True
+                )
             )
+            self.roomy[right] = gpus, cpus, memory
         return self.roomy[right]
 
     # --- starting ----------------------------------------------------------------------------------------
@@ -151,13 +162,13 @@ class Serving:
         Parameters
         ----------
         may : bool[W] or None
-            Who may be evicted for it, if not protected; None = all unallocated work.
+            Who of `loose` may be evicted for it, if not protected; None = all unallocated work.
         right : int
             Names `may`: in one round equal numbers mean equal rights, so that a shape that found no place is
             not tried again.
         """
         key = (self.shape[j], right)
-        if key in self.hopeless or self.board.limit_room(j) < self.gpus[j]:
+        if key in self.hopeless or not self.within_reach(j) or self.board.limit_room(j) < self.gpus[j]:
             return False
         if self.start(j, self.unallocated if may is None else may, right):
             return True
@@ -201,6 +212,8 @@ class Serving:
         for r in victims:
             self.board.evict(r, WITHIN)
             self.hopeless.clear()  # it may leave more room than its gainer takes
+            if not self.loose[r]:
+                self.reach = None
             if self.state.workloads.allocated[r]:
                 self._count(r, -1)
         self.board.start(j, parts)
@@ -248,7 +261,7 @@ class Serving:
     def fill(self) -> None:
         """Start unallocated work on what is left, first come first served."""
         waits = self.pending[~self.state.workloads.allocated[self.pending]]
-        self.in_order(self.in_turn(waits).tolist(), self.take)
+        self.in_order(self.in_turn(hopeful(self.board, waits, self.board.free)).tolist(), self.take)
 
     def verdict(self) -> Verdict:
         """Return what has been decided."""

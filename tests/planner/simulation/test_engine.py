@@ -14,7 +14,9 @@ from planner.round import plan_round
 from planner.simulation.cut import ORIGIN_S, cut
 from planner.simulation.engine import Engine, Options
 from planner.simulation.history import Event
+from planner.simulation.policies.budget import BudgetGreedy
 from planner.snapshot import parse_snapshot
+from solver.feasible import rejections
 from tests.planner.simulation.small import HOUR, happened, outages, run, site, trace
 
 
@@ -44,6 +46,20 @@ def test_what_can_never_run_is_cancelled_in_the_second_of_its_submit():
     history = run(site(), trace({"submitted_s": 7, "replicas": 5}, {"submitted_s": 9, "gpus_per_replica": 9}))
     assert [x for x in happened(history) if x[2] == "cancel"] == [(7, "w0", "cancel"), (9, "w1", "cancel")]
     assert history.terms.refused.all()
+
+
+def test_no_round_is_asked_about_what_can_never_run(monkeypatch):
+    asked, decide = [], BudgetGreedy.decide
+
+    def watched(self, round_):
+        asked.append(rejections(round_.state).any())
+        return decide(self, round_)
+
+    monkeypatch.setattr(BudgetGreedy, "decide", watched)
+    of, work = site(2), trace({"replicas": 3}, {"gpus_per_replica": 9}, *[{"replicas": 2}] * 3)
+    run(of, work, outages(of, (500, "n1", "down"), (9000, "n1", "up")))
+    assert asked
+    assert not any(asked)
 
 
 def test_cancelling_ends_what_waits_and_what_runs():
