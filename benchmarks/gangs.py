@@ -17,18 +17,39 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Rng = np.random.Generator
 
-NODE_GPUS, LEAF_NODES = 8, 8
-BLOCK_NODES = 4 * LEAF_NODES
-LEAF_GPUS, BLOCK_GPUS = LEAF_NODES * NODE_GPUS, BLOCK_NODES * NODE_GPUS
+NODE_GPUS = 8
 WIDEST_GPUS = 4096
 ANY, PREFER_LEAF, PREFER_BLOCK, ONE_LEAF, WHOLE_LEAVES = range(5)
-TOPOLOGY: dict[int, dict[str, Any]] = {
-    PREFER_LEAF: {"preferred": "leaf"},
-    PREFER_BLOCK: {"preferred": "block"},
-    ONE_LEAF: {"required": "leaf"},
-    WHOLE_LEAVES: {"required": "leaf", "segment": LEAF_NODES},
-}
-"""Topology wishes by code; `ANY` has none."""
+"""Topology wishes; `ANY` has none."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How nodes are wired: nodes to a leaf, leaves to a block, clusters that share the nodes evenly."""
+
+    leaf_nodes: int = 8
+    block_leaves: int = 4
+    clusters: int = 1
+
+    @property
+    def leaf_gpus(self) -> int:
+        """GPUs of a leaf."""
+        return self.leaf_nodes * NODE_GPUS
+
+    @property
+    def block_gpus(self) -> int:
+        """GPUs of a block."""
+        return self.block_leaves * self.leaf_gpus
+
+    def topology(self, wish: int) -> dict[str, Any]:
+        """Return a wish as it is written in a snapshot."""
+        wishes: dict[int, dict[str, Any]] = {
+            PREFER_LEAF: {"preferred": "leaf"},
+            PREFER_BLOCK: {"preferred": "block"},
+            ONE_LEAF: {"required": "leaf"},
+            WHOLE_LEAVES: {"required": "leaf", "segment": self.leaf_nodes},
+        }
+        return wishes[wish]
 
 
 @dataclass(frozen=True)
@@ -84,14 +105,16 @@ def draw_small(rng: Rng, total: int, count: int) -> Ints:
     return sizes
 
 
-def draw_big(rng: Rng, total: int, wide: float, shares: dict[int, float], cluster: int) -> Gangs:
-    """Draw the wide gangs and the fixed sizes that have a share of `total` GPUs."""
+def draw_big(
+    rng: Rng, total: int, wide: float, shares: dict[int, float], cluster: int, layout: Layout
+) -> Gangs:
+    """Draw the wide gangs and the fixed sizes that have a share of `total` GPUs; `cluster` is GPUs of one."""
     widest = _wide(rng, wide * total, cluster)
     rest = [size for size, share in shares.items() for _ in range(int(share * total) // size)]
-    return draw_gangs(rng, np.array(widest + rest, dtype=np.int64), len(widest))
+    return draw_gangs(rng, np.array(widest + rest, dtype=np.int64), len(widest), layout)
 
 
-def draw_gangs(rng: Rng, sizes: Ints, wide: int) -> Gangs:
+def draw_gangs(rng: Rng, sizes: Ints, wide: int, layout: Layout) -> Gangs:
     """Give each size its shape, topology wish and contract; the first `wide` of them are wide gangs."""
     count = len(sizes)
     is_wide = np.arange(count) < wide
@@ -100,9 +123,10 @@ def draw_gangs(rng: Rng, sizes: Ints, wide: int) -> Gangs:
     wish, coin = np.full(count, ANY), rng.random(count)
     wish[(sizes == 16) & (coin < 0.5)] = PREFER_LEAF
     wish[sizes == 32] = np.where(coin[sizes == 32] < 0.5, ONE_LEAF, PREFER_LEAF)
-    wish[sizes == LEAF_GPUS] = ONE_LEAF
-    wish[is_wide & (sizes <= BLOCK_GPUS)] = PREFER_BLOCK
-    wish[is_wide & (sizes % LEAF_GPUS == 0) & (coin < 0.5)] = WHOLE_LEAVES
+    wish[sizes == 64] = ONE_LEAF
+    wish[(wish != ANY) & (sizes > layout.leaf_gpus)] = PREFER_BLOCK
+    wish[is_wide & (sizes <= layout.block_gpus)] = PREFER_BLOCK
+    wish[is_wide & (sizes % layout.leaf_gpus == 0) & (coin < 0.5)] = WHOLE_LEAVES
     hours = rng.choice([0.5, 1, 2, 4, 8], size=count, p=[0.10, 0.30, 0.30, 0.15, 0.15])
     wide_hours = rng.choice([0.25, 1, 4, 8], size=count, p=[0.30, 0.20, 0.25, 0.25])
     asks, heavy = rng.random(count) < 0.7, (sizes <= 2) & (rng.random(count) < 0.03)

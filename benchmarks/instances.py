@@ -2,7 +2,8 @@
 
 What is drawn, and where its shape comes from:
 
-- Fleet: nodes of 8 H100, 8 nodes to a leaf, 4 leaves to a block; 1 node in 128 down, 1 in 64 draining.
+- Fleet: nodes of 8 H100, 8 nodes to a leaf, 4 leaves to a block (other shapes: see `SHAPES`); 1 node in 128
+  down, 1 in 64 draining.
 - Running: 97% of the GPUs that are not down. By GPU share: gangs of 12-39% of the cluster 28%, whole leaves
   14%, 32 GPUs 8%, 16 GPUs 7%, 8 GPUs 18%, 6 GPUs 1%, the rest 1 to 8 GPUs in random nodes, so that what
   is free is scattered. Shape: GPU time by gang size in the ITP trace (ElasticFlow, ASPLOS'23), with the
@@ -12,8 +13,8 @@ What is drawn, and where its shape comes from:
   ITP on 512 GPUs or of Philly on 256 ask for 2.4 to 2.5). By GPU share: wide 42%, whole leaves 17%, 32
   GPUs 6%, 16 GPUs 6%, 8 GPUs 10%, 6 GPUs 1%, the rest small: mostly single GPUs (83% of ITP's jobs).
 - Topology: a gang of 64 GPUs requires one leaf, one of 32 requires or prefers it, one of 16 prefers it or
-  does not care; half of the wide gangs that fill whole leaves ask for them (segments), other wide gangs
-  that fit a block prefer one. Assumptions.
+  does not care (where leaves are smaller than that: a block); half of the wide gangs that fill whole leaves
+  ask for them (segments), other wide gangs that fit a block prefer one. Assumptions.
 - Contract: 18% of the running GPUs and 20% of the pending workloads up to 32 GPUs are unallocated; 10%
   of the pending and 3% of the running workloads up to 16 GPUs are debug work (5 to 15 minutes). The
   rest is protected for 30m, 1h, 2h, 4h, 8h with 10, 30, 30, 15, 15%; wide gangs, half of which lived
@@ -37,13 +38,11 @@ import numpy.typing as npt
 
 from benchmarks.gangs import (
     ANY,
-    BLOCK_NODES,
-    LEAF_NODES,
     NODE_GPUS,
-    TOPOLOGY,
     Bools,
     Gangs,
     Ints,
+    Layout,
     Rng,
     draw_big,
     draw_gangs,
@@ -66,11 +65,19 @@ MEAN_AGE_S = 3 * HOUR
 HISTORY_H = 7 * 24
 
 
+SHAPES = ("leaves", "one-leaf", "small-leaves", "clusters")
+"""Leaves of 8 nodes; one leaf of all nodes; leaves of 2 nodes; four clusters with leaves of 8."""
+
+CLUSTERS = ("saturn", "jupiter", "neptune", "uranus")
+
+
 @dataclass(frozen=True)
 class Fleet:
-    """The nodes: `leaf` int64[N] and `state` int64[N]: UP, DRAINING or DOWN."""
+    """The nodes: `leaf` and `cluster` of each, and `state`: UP, DRAINING or DOWN; int64[N] each."""
 
+    layout: Layout
     leaf: Ints
+    cluster: Ints
     state: Ints
 
     @property
@@ -83,8 +90,19 @@ class Fleet:
         """GPUs of all nodes, also of those that are down."""
         return len(self.leaf) * NODE_GPUS
 
+    @property
+    def cluster_gpus(self) -> int:
+        """GPUs of the smallest cluster."""
+        return int(np.bincount(self.cluster).min()) * NODE_GPUS
 
-def instance(nodes: int, pending: int, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    def names(self, nodes: Ints) -> str:
+        """Return nodes of one cluster as a hostlist."""
+        return hostlist(f"{CLUSTERS[self.cluster[nodes[0]]]}-", (nodes + 1).tolist(), self.digits)
+
+
+def instance(
+    nodes: int, pending: int, seed: int, shape: str = "leaves"
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the site and the snapshot of a cluster in mid-flight, in the form of their files.
 
     Parameters
@@ -96,13 +114,16 @@ def instance(nodes: int, pending: int, seed: int) -> tuple[dict[str, Any], dict[
         supply, demand gives way.
     seed : int
         The same three numbers give the same answer.
+    shape : str
+        One of `SHAPES`.
     """
     rng = np.random.default_rng([seed, nodes, pending])
-    fleet = _fleet(rng, nodes)
+    fleet = _fleet(rng, nodes, shape)
     running, seats = _running(rng, fleet)
-    waiting = _pending(rng, int(DEMAND * fleet.gpus) - int(running.gpus.sum()), pending, fleet.gpus)
+    waiting = _pending(rng, int(DEMAND * fleet.gpus) - int(running.gpus.sum()), pending, fleet)
     ratio = draw_ratios(rng, running.gpus[~running.unallocated].sum() / fleet.gpus)
-    workloads = _run_entries(rng, fleet, running, seats, SHARE * ratio) + _wait_entries(rng, waiting)
+    workloads = _run_entries(rng, fleet, running, seats, SHARE * ratio)
+    workloads += _wait_entries(rng, fleet, waiting)
     workloads.sort(key=lambda entry: entry["submitted"])
     for number, entry in enumerate(workloads):
         entry["id"] = str(410_000 + number)
@@ -111,11 +132,11 @@ def instance(nodes: int, pending: int, seed: int) -> tuple[dict[str, Any], dict[
         "budgets": budgets(fleet.gpus),
         "contract": {"debug": {"max_min_runtime": "15m", "max_gpus": 16, "lane": "4%"}},
         "gpu_types": {"h100": {"charge": 1.0}},
-        "clusters": [_inventory(replace(fleet, state=np.zeros_like(fleet.state)))],
+        "clusters": _inventory(replace(fleet, state=np.zeros_like(fleet.state))),
     }
     snapshot = {
         "time": iso(NOW_S),
-        "clusters": [_inventory(fleet)],
+        "clusters": _inventory(fleet),
         "workloads": workloads,
         "usage": {path: round(float(u), 1) for path, u in zip(ALLOCATIONS, use, strict=True)},
         "history": "7d",
@@ -124,31 +145,41 @@ def instance(nodes: int, pending: int, seed: int) -> tuple[dict[str, Any], dict[
     return site, snapshot
 
 
-def _fleet(rng: Rng, nodes: int) -> Fleet:
+def _fleet(rng: Rng, nodes: int, shape: str) -> Fleet:
     """Draw which nodes are ill."""
     down, draining = nodes // 128, max(1, nodes // 64)
     state = np.zeros(nodes, dtype=np.int64)
     ill = rng.choice(nodes, size=down + draining, replace=False)
     state[ill[:down]], state[ill[down:]] = DOWN, DRAINING
-    return Fleet(np.arange(nodes) // LEAF_NODES, state)
+    layout = {
+        "leaves": Layout(),
+        "one-leaf": Layout(leaf_nodes=nodes, block_leaves=1),
+        "small-leaves": Layout(leaf_nodes=2, block_leaves=16),
+        "clusters": Layout(clusters=len(CLUSTERS)),
+    }[shape]
+    cluster = np.arange(nodes) * layout.clusters // nodes
+    inside = np.arange(nodes) - np.searchsorted(cluster, cluster)
+    key = np.column_stack((cluster, inside // layout.leaf_nodes))
+    leaf = np.unique(key, axis=0, return_inverse=True)[1].reshape(-1)
+    return Fleet(layout, leaf, cluster, state)
 
 
 def _running(rng: Rng, fleet: Fleet) -> tuple[Gangs, Seats]:
     """Draw and seat the running gangs: the big ones first, then small ones into what is left."""
     alive = (fleet.state < DOWN).astype(np.int64)
-    room = Room(alive * NODE_GPUS, alive * NODE_CPUS, alive * NODE_MEMORY_GIB)
+    free = (alive * NODE_GPUS, alive * NODE_CPUS, alive * NODE_MEMORY_GIB)
+    room = Room(*free, fleet.leaf, fleet.cluster)
     total = int(OCCUPANCY * NODE_GPUS * alive.sum())
-    gangs, seats = room.seat_all(
-        rng, draw_big(rng, total, RUNNING_WIDE, RUNNING_SHARE, fleet.gpus), fleet.leaf
-    )
+    big = draw_big(rng, total, RUNNING_WIDE, RUNNING_SHARE, fleet.cluster_gpus, fleet.layout)
+    gangs, seats = room.seat_all(rng, big)
     left = total - int(gangs.gpus.sum())
     small = np.sort(draw_small(rng, left, left // 2))[::-1]
-    more, more_seats = room.seat_all(rng, draw_gangs(rng, small, 0), fleet.leaf)
+    more, more_seats = room.seat_all(rng, draw_gangs(rng, small, 0, fleet.layout))
     gangs, seats = gangs.join(more), seats + more_seats
-    free = _unallocated(rng, gangs)
+    unallocated = _unallocated(rng, gangs)
     size = gangs.gpus
     debug = (size <= 16) & (gangs.topology == ANY) & (rng.random(len(seats)) < 0.03)
-    return with_contracts(rng, gangs, debug, free), seats
+    return with_contracts(rng, gangs, debug, unallocated), seats
 
 
 def _unallocated(rng: Rng, gangs: Gangs) -> Bools:
@@ -161,12 +192,12 @@ def _unallocated(rng: Rng, gangs: Gangs) -> Bools:
     return free
 
 
-def _pending(rng: Rng, total: int, count: int, cluster_gpus: int) -> Gangs:
+def _pending(rng: Rng, total: int, count: int, fleet: Fleet) -> Gangs:
     """Draw the pending gangs: `count` of them that ask for `total` GPUs."""
-    big = draw_big(rng, total, PENDING_WIDE, PENDING_SHARE, cluster_gpus)
+    big = draw_big(rng, total, PENDING_WIDE, PENDING_SHARE, fleet.cluster_gpus, fleet.layout)
     big = big.take(np.arange(len(big.each)) < count)
     left = total - int(big.gpus.sum())
-    gangs = big.join(draw_gangs(rng, draw_small(rng, left, count - len(big.each)), 0))
+    gangs = big.join(draw_gangs(rng, draw_small(rng, left, count - len(big.each)), 0, fleet.layout))
     size = gangs.gpus
     debug = (size <= 16) & (gangs.topology == ANY) & (rng.random(count) < 0.10)
     return with_contracts(rng, gangs, debug, (size <= 32) & ~gangs.wide & (rng.random(count) < 0.20))
@@ -189,23 +220,21 @@ def _run_entries(
     who[IS_LIMITED[who] & (held > limit_gpus(fleet.gpus))] = 0
     age = rng.exponential(MEAN_AGE_S, size=len(who)).clip(MINUTE, 5 * DAY).astype(np.int64)
     age = np.where(gangs.debug, age % (12 * MINUTE) + 10, age)
-    out = _entries(rng, gangs, who, age + _waits(rng, HOUR, len(who)), age)
+    out = _entries(rng, fleet, gangs, who, age + _waits(rng, HOUR, len(who)), age)
     for entry, ago, parts in zip(out, age.tolist(), seats, strict=True):
         size = entry["gpus_per_replica"]
         entry["state"], entry["started"] = "running", iso(NOW_S - ago)
-        entry["placement"] = [
-            {"node": hostlist("saturn-", [n + 1], fleet.digits), "gpus": k * size} for n, k in parts
-        ]
+        entry["placement"] = [{"node": fleet.names(np.array([n])), "gpus": k * size} for n, k in parts]
         entry["occupancy"] = "unallocated" if entry["min_runtime"] == "0s" else "allocated"
     return out
 
 
-def _wait_entries(rng: Rng, gangs: Gangs) -> list[dict[str, Any]]:
+def _wait_entries(rng: Rng, fleet: Fleet, gangs: Gangs) -> list[dict[str, Any]]:
     """Return the pending workloads; nobody waits as long for debug work."""
     who = _allocations(rng, gangs, np.sqrt(SHARE) * rng.uniform(0.5, 1.5, size=len(SHARE)))
     waited = _waits(rng, 3 * HOUR, len(who))
     waited = np.where(gangs.debug, waited % (20 * MINUTE), waited)
-    return _entries(rng, gangs, who, waited, np.zeros_like(waited))
+    return _entries(rng, fleet, gangs, who, waited, np.zeros_like(waited))
 
 
 def _waits(rng: Rng, median_s: float, count: int) -> Ints:
@@ -213,7 +242,9 @@ def _waits(rng: Rng, median_s: float, count: int) -> Ints:
     return rng.lognormal(np.log(median_s), 1.2, size=count).clip(1, 6 * DAY).astype(np.int64)
 
 
-def _entries(rng: Rng, gangs: Gangs, who: Ints, submitted_ago_s: Ints, age_s: Ints) -> list[dict[str, Any]]:
+def _entries(
+    rng: Rng, fleet: Fleet, gangs: Gangs, who: Ints, submitted_ago_s: Ints, age_s: Ints
+) -> list[dict[str, Any]]:
     """Return one pending entry for each gang; a time limit outlasts its run and its protection."""
     count = len(who)
     longest = rng.choice([4 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY], size=count)
@@ -243,21 +274,24 @@ def _entries(rng: Rng, gangs: Gangs, who: Ints, submitted_ago_s: Ints, age_s: In
         if typed[j]:
             entry["gpu_types"] = ["h100"]
         if gangs.topology[j]:
-            entry["topology"] = TOPOLOGY[int(gangs.topology[j])]
+            entry["topology"] = fleet.layout.topology(int(gangs.topology[j]))
         entry["state"] = "pending"
         out.append(entry)
     return out
 
 
-def _inventory(fleet: Fleet) -> dict[str, Any]:
-    """Return the cluster; nodes of one leaf and state share an entry."""
-    nodes = []
-    for leaf in range(int(fleet.leaf[-1]) + 1):
-        members = np.flatnonzero(fleet.leaf == leaf)
-        place = [f"b{leaf * LEAF_NODES // BLOCK_NODES + 1:02d}", f"l{leaf + 1:02d}"]
-        for state, label in ((UP, "up"), (DRAINING, "draining"), (DOWN, "down")):
-            numbers = (members[fleet.state[members] == state] + 1).tolist()
-            if numbers:
-                entry = {"names": hostlist("saturn-", numbers, fleet.digits), **NODE}
-                nodes.append({**entry, "location": place, "state": label})
-    return {"name": "saturn", "levels": ["block", "leaf"], "nodes": nodes}
+def _inventory(fleet: Fleet) -> list[dict[str, Any]]:
+    """Return the clusters; nodes of one leaf and state share an entry."""
+    out = []
+    for cluster, name in enumerate(CLUSTERS[: fleet.layout.clusters]):
+        nodes = []
+        leaves = np.unique(fleet.leaf[fleet.cluster == cluster]).tolist()
+        for number, leaf in enumerate(leaves):
+            members = np.flatnonzero(fleet.leaf == leaf)
+            place = [f"b{number // fleet.layout.block_leaves + 1:02d}", f"l{number + 1:02d}"]
+            for state, label in ((UP, "up"), (DRAINING, "draining"), (DOWN, "down")):
+                alike = members[fleet.state[members] == state]
+                if len(alike):
+                    nodes.append({"names": fleet.names(alike), **NODE, "location": place, "state": label})
+        out.append({"name": name, "levels": ["block", "leaf"], "nodes": nodes})
+    return out

@@ -30,21 +30,28 @@ RUNTIME_BUCKETS_S = (900, 3600, 7200, 14400)
 
 @dataclass(frozen=True)
 class Domains:
-    """Nodes alike for every workload: same domains, pool, shape and promise.
+    """Where the model puts pieces: domains of nodes alike for every workload, and the seas they make up.
+
+    Nodes of a domain have one pool, shape and promise, and one topology domain at every level that matters.
+    A sea unites domains that differ in topology alone, for gangs that no level binds. Seas are numbered
+    after the domains; a domain that is a sea by itself is listed once, as both.
 
     Attributes
     ----------
     of_node : int64[N]
         Domain of each node; -1 where nothing may start.
+    sea : int64[D]
+        Sea of each domain; of a sea itself.
     pool : int64[D]
     level : int64[L, D]
-        Topology domain of each at every level, -1 for none.
+        Topology domain of each at every level; -1 for none, and where the level does not matter.
     hold_s : int64[D], epoch seconds
     node : int64[D]
         First node of each.
     """
 
     of_node: Ints
+    sea: Ints
     pool: Ints
     level: Ints
     hold_s: Ints
@@ -52,30 +59,81 @@ class Domains:
 
     @property
     def count(self) -> int:
-        """Number of domains."""
+        """Number of domains and seas."""
         return len(self.pool)
 
-    def sum(self, per_node: Ints) -> Ints:
-        """Return the sums over each domain of an amount per node, int64[D]."""
+    @property
+    def is_sea(self) -> Bools:
+        """Tell which are seas, bool[D]."""
+        out: Bools = self.sea == np.arange(self.count)
+        return out
+
+    @property
+    def is_domain(self) -> Bools:
+        """Tell which are domains, bool[D]."""
+        out: Bools = np.arange(self.count) <= self.of_node.max(initial=-1)
+        return out
+
+    def nodes(self, d: int) -> Ints:
+        """Return the nodes of a domain or sea."""
         inside = self.of_node >= 0
-        sums = np.bincount(self.of_node[inside], per_node[inside], self.count)
-        return np.rint(sums).astype(np.int64)
+        own = self.sea[self.of_node] if self.sea[d] == d else self.of_node
+        return np.flatnonzero(inside & (own == d))
+
+    def sum(self, per_node: Ints) -> Ints:
+        """Return the sums over each domain and sea of an amount per node, int64[D]."""
+        inside = self.of_node >= 0
+        weights = np.bincount(self.of_node[inside], per_node[inside], self.count)
+        sums = np.rint(weights).astype(np.int64)
+        parts = np.flatnonzero(~self.is_sea)
+        np.add.at(sums, self.sea[parts], sums[parts])
+        return sums
 
 
-def domains_of(board: Board, apart: Bools) -> Domains:
-    """Group the usable nodes of a board; each node of `apart` (bool[N]) becomes a domain of its own."""
+def domains_of(board: Board, apart: Bools, levels: Bools | None = None) -> Domains:
+    """Group the usable nodes of a board.
+
+    Parameters
+    ----------
+    apart : bool[N]
+        Each of these nodes becomes a domain, and a sea, of its own.
+    levels : bool[L] or None
+        Levels that matter; None: all of them, and nothing roams a sea: every domain is its own.
+    """
     n = board.state.nodes
     own = np.where(apart, np.arange(n.count), -1)
-    keys = np.vstack((n.domain, n.pool, n.gpus, n.cpus_milli, n.memory_bytes, board.hold_s, own))
-    keys = keys[:, board.usable]
+    alike = np.vstack((n.pool, n.gpus, n.cpus_milli, n.memory_bytes, board.hold_s, own))
+    matter = np.ones(len(n.domain), dtype=bool) if levels is None else levels
+    level = np.where(matter[:, None], n.domain, -1)
+    keys = np.vstack((level, alike))[:, board.usable]
     of_node = np.full(n.count, -1, dtype=np.int64)
-    if not keys.shape[1]:
-        none = np.zeros(0, dtype=np.int64)
-        return Domains(of_node, none, np.zeros((len(n.domain), 0), dtype=np.int64), none, none)
-    _, first, inverse = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    of_node[board.usable] = inverse
+    first, of_node[board.usable] = _columns_alike(keys)
+    if levels is None:
+        sea = np.arange(len(first))
+    else:
+        first_of_sea, sea = _columns_alike(keys[len(level) :, first])
+        first, sea = _with_seas(first, sea, first[first_of_sea])
     node = np.flatnonzero(board.usable)[first]
-    return Domains(of_node, n.pool[node], n.domain[:, node], board.hold_s[node], node)
+    level = level[:, node]
+    level[:, of_node.max(initial=-1) + 1 :] = -1
+    return Domains(of_node, sea, n.pool[node], level, board.hold_s[node], node)
+
+
+def _columns_alike(keys: Ints) -> tuple[Ints, Ints]:
+    """Return the first of each kind of columns, and the kind of each column."""
+    if not keys.shape[1]:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    _, first, kind = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    return first.astype(np.int64), kind.reshape(-1).astype(np.int64)
+
+
+def _with_seas(first: Ints, sea: Ints, first_of_sea: Ints) -> tuple[Ints, Ints]:
+    """Append the seas of several domains to the domains; return the first node and the sea of each."""
+    several = np.bincount(sea, minlength=len(first_of_sea)) > 1
+    number = np.zeros(len(several), dtype=np.int64)
+    number[sea] = np.arange(len(sea))  # that of its only domain
+    number[several] = len(first) + np.arange(several.sum())
+    return np.concatenate((first, first_of_sea[several])), np.concatenate((number[sea], number[several]))
 
 
 @dataclass(frozen=True)
@@ -93,8 +151,9 @@ class Classes:
     required, preferred : int64[C]
         Level index, or `Level.NONE` (one pool is required of everybody).
     band : int64[C]
+        Of the first member.
     shape : int64[C]
-        Classes alike but for the band and the length of protection.
+        Classes of one shape are alike but for the band.
     """
 
     members: tuple[Ints, ...]
@@ -164,26 +223,34 @@ def gang_of(state: State, j: int) -> Gang:
     return Gang(int(w.gpus_per_replica[j]) * fused, pieces, segment, required, fused)
 
 
-def classes_of(board: Board, js: Ints) -> Classes:
-    """Group pending workloads (sorted by the order) into classes, in order of their first member."""
+def classes_of(board: Board, js: Ints, victim_bands: Ints, *, places: bool) -> Classes:
+    """Group pending workloads (sorted by the order) into classes, in order of their first member.
+
+    Parameters
+    ----------
+    victim_bands : int64
+        Bands of the victims. What could evict the same of them is alike, whatever its own band.
+    places : bool
+        Group for the choice of places: wishes and the length of protection count, limits do not.
+    """
     state, order, w = board.state, board.order, board.state.workloads
     size, pieces, cpus, memory, segment, required = shapes(state, js)
     ends = state.now_s + w.min_runtime_s[js]
-    holds = np.unique(board.hold_s)
-    hold = np.where(w.allocated[js], np.searchsorted(holds, ends), 0)
-    limits = state.budgets.limited_by()[w.leaf[js]]
-    columns = (size, pieces, cpus, memory, segment, required, w.preferred[js], hold)
-    shape_key = np.column_stack((*columns, w.pool_ok[js].astype(np.int64), limits.astype(np.int64)))
-    runtime = np.searchsorted(RUNTIME_BUCKETS_S, w.min_runtime_s[js])
-    shape = _first_seen(shape_key)
-    group = _first_seen(np.column_stack((shape, order.band[js], runtime)))
-    count = int(group.max(initial=-1)) + 1
-    members = tuple(js[group == c] for c in range(count))
-    first = np.array([int(np.argmax(group == c)) for c in range(count)], dtype=np.int64)
-    preferred = w.preferred[js][first]
+    hold = np.where(w.allocated[js], np.searchsorted(np.unique(board.hold_s), ends), 0)
+    wishes = [size, pieces, cpus, memory, segment, required, hold, *w.pool_ok[js].T.astype(np.int64)]
+    if places:
+        wishes += [w.preferred[js], np.searchsorted(RUNTIME_BUCKETS_S, w.min_runtime_s[js])]
+    else:
+        wishes += [*state.budgets.limited_by()[w.leaf[js]].T.astype(np.int64)]
+    shape = _first_seen(np.column_stack(wishes))
+    spared = np.searchsorted(np.unique(victim_bands), order.band[js], side="right")
+    group = _first_seen(np.column_stack((shape, spared)))
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(group), prepend=-1))
+    turn = np.argsort(group, kind="stable")
+    members = np.split(js[turn], np.cumsum(np.bincount(group))[:-1]) if len(js) else []
     return Classes(
-        members, size[first], pieces[first], cpus[first], memory[first], segment[first], required[first],
-        preferred, order.band[js][first], shape[first],
+        tuple(members), size[first], pieces[first], cpus[first], memory[first], segment[first],
+        required[first], w.preferred[js][first], order.band[js][first], shape[first],
     )  # fmt: skip
 
 

@@ -8,14 +8,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from solver.board import Board
-from solver.formulation import Formulation, assemble, counts_of, evicted_of, first_of_each_class, formulate
+from solver.formulation import (
+    Formulation,
+    add_settled,
+    assemble,
+    counts_of,
+    evicted_of,
+    first_of_each_class,
+    formulate,
+)
 from solver.greedy import serve
 from solver.linear import LinearModel, Solution
 from solver.places import formulate_places
 from solver.polish import give_back
-from solver.problem import Cut, Problem, problem_of
+from solver.problem import Cut, Problem, places_problem, problem_of
 from solver.reseat import Solve
-from solver.seating import Seated, seat
+from solver.seating import Seated, seat, started
 from solver.shares import BEYOND, WITHIN
 from solver.state import Bools, Floats, Ints
 
@@ -31,10 +39,13 @@ LEAST_S = 0.05
 FIRST_SHARE = 0.7
 """Share of the time that is left which the first tier's solves may take: the second needs some as well."""
 
-VICTIMS_LIMIT_S, PLACES_LIMIT_S = 2.0, 0.7
+VICTIMS_LIMIT_S, PLACES_LIMIT_S = 2.0, 0.4
 """Choosing victims and places, once starts are settled, is worth so much time; any answer is a valid plan."""
 
 PLACES_GAP = 0.02
+
+MOST_PLACES = 1500
+"""Where starts have more possible places (pairs of class and domain), seating chooses by its own rules."""
 
 CUT_NOTE = "choosing {} was cut by the clock: another run may choose others of the same worth"
 
@@ -93,18 +104,20 @@ class _Tier:
 
     def __post_init__(self) -> None:
         self.began_left_s = self._left_s()
+        self.lessons = _Lessons(np.zeros(self.board.state.nodes.count, dtype=bool))
 
     def run(self) -> Board:
         """Solve and seat; where seating misses, start the rest greedily, look closer and solve again."""
-        lessons = _Lessons(np.zeros(self.board.state.nodes.count, dtype=bool))
+        lessons = self.lessons
         best: Board | None = None
         for _ in range(RESEATINGS):
             problem = problem_of(self.board, self.tier, self.js, lessons.apart, lessons.cuts.values())
             if not problem.caps.any():
                 return best or self.board
-            seated = self._answer(problem, proves=not lessons.cuts)
-            if seated is None:
+            answer = self._answer(problem, proves=not lessons.cuts)
+            if answer is None:
                 break
+            seated, wanted = answer
             if seated.unseated:
                 give_back(seated.board)  # who made room for what found no seat
                 serve(seated.board, self.js)
@@ -112,7 +125,7 @@ class _Tier:
                 best = seated.board
             if not seated.unseated or self._good_enough(best):
                 return best
-            lessons.learn(problem, seated)
+            lessons.learn(problem, wanted, seated)
             self.report.lessons += 1
         simple = self.board.copy()
         serve(simple, self.js)
@@ -127,8 +140,11 @@ class _Tier:
     def _left_s(self) -> float:
         return self.deadline_s - time.monotonic()
 
-    def _answer(self, problem: Problem, *, proves: bool) -> Seated | None:
-        """Solve a problem and seat the answer; without cuts its bound is one of the tier itself."""
+    def _answer(self, problem: Problem, *, proves: bool) -> tuple[Seated, Ints] | None:
+        """Solve a problem and seat the answer; return it, and the pieces of each class in each domain.
+
+        Without cuts its bound is one of the tier itself.
+        """
         f = formulate(problem)
         share = FIRST_SHARE if self.tier == WITHIN else 1.0
         solution = self.solve(f.model, max(self._left_s() * share, LEAST_S), self._gap(f.model), None)
@@ -141,8 +157,10 @@ class _Tier:
             self.report.notes.append(solution.note or f"tier {self.tier}: {solution.status}")
             return None
         x = self._choose_victims(f, first_of_each_class(f, solution.x))
-        gangs, pieces = self._choose_places(f, x)
-        return seat(problem, gangs, pieces, evicted_of(f, x), self.solve)
+        evicted = evicted_of(f, x)
+        gangs, pieces = counts_of(f, x)
+        where = self._choose_places(problem, gangs, pieces, evicted)
+        return seat(*where, evicted, self.solve), pieces
 
     def _gap(self, model: LinearModel) -> float:
         """Return the gap to ask for: that of the site, on the worth of the clusters at price 1 at most.
@@ -160,36 +178,43 @@ class _Tier:
     ) -> Solution:
         solution = self.solve(model, min(max(self._left_s(), LEAST_S), limit_s), gap, start)
         note = CUT_NOTE.format(what)
-        if solution.status != "optimal" and note not in self.report.notes:
+        if solution.status in ("feasible", "unknown") and note not in self.report.notes:
             self.report.notes.append(note)
         return solution
 
     def _choose_victims(self, f: Formulation, x: Floats) -> Floats:
         """With starts and the cost of evictions as they are, let those go that are worth least."""
-        p, keep = f.problem, f.columns.keep
-        later = p.victims.tier > p.tier
-        if (np.rint(x[keep[later]]) == 1).all():
+        p, gone = f.problem, f.columns.gone(x)
+        later = np.flatnonzero(p.victims.tier > p.tier)
+        if not gone[later].any():
             return x
         a, columns = assemble(p)
         a.forget_objective()
-        a.charge(keep[later], -p.victims.regret[later])
-        fixed = np.concatenate((columns.start, keep[~later]))
-        a.fix(fixed, np.rint(x[fixed]))
-        weights = p.victims.weighted_gpus[later]
-        spared = a.rows("spared", np.zeros((1, 1), dtype=np.int64), lower=weights @ np.rint(x[keep[later]]))
-        a.put(np.repeat(spared, len(weights)), keep[later], weights)
+        a.fix(columns.start, x[columns.start])
+        add_settled(a, p, columns, gone)
+        which, column, sign = columns.gone_terms(later)
+        a.charge(column, sign * p.victims.regret[later[which]])
         model = a.build()
         solution = self._refine(model, VICTIMS_LIMIT_S, 0.0, x, "victims")
         worse = solution.x is None or solution.objective < model.value(x)
         return x if worse or solution.x is None else solution.x
 
-    def _choose_places(self, f: Formulation, x: Floats) -> tuple[Ints, Ints]:
-        """With starts and victims as they are, choose domains: preferences, wholeness, ends together."""
-        wider = formulate_places(f, x)
-        if wider is None:
-            return counts_of(f, x)
-        solution = self._refine(wider.model, PLACES_LIMIT_S, PLACES_GAP, None, "places")
-        return counts_of(f, x) if solution.x is None else counts_of(wider, solution.x)
+    def _choose_places(
+        self, problem: Problem, gangs: Ints, pieces: Ints, evicted: Ints
+    ) -> tuple[Problem, Ints, Ints]:
+        """With starts and victims as they are, choose domains: preferences, wholeness, ends together.
+
+        Returns the problem in whose domains gangs and pieces are counted: this one, where there is no better.
+        """
+        js = started(problem, gangs)
+        if not len(js):
+            return problem, gangs, pieces
+        finer = places_problem(self.board, self.tier, js, evicted, self.lessons.apart)
+        if (finer.caps > 0).sum() > MOST_PLACES:
+            return problem, gangs, pieces
+        f = formulate_places(finer)
+        solution = self._refine(f.model, PLACES_LIMIT_S, PLACES_GAP, None, "places")
+        return (problem, gangs, pieces) if solution.x is None else (finer, *counts_of(f, solution.x))
 
 
 @dataclass
@@ -207,13 +232,22 @@ class _Lessons:
     apart: Bools
     cuts: dict[tuple[int, int], Cut] = field(default_factory=dict)
 
-    def learn(self, problem: Problem, seated: Seated) -> None:
-        """Look closer at every domain in which something found no seat."""
-        for (c, d), missing in seated.unseated.items():
-            nodes = problem.domains.of_node == d
+    def learn(self, problem: Problem, wanted: Ints, seated: Seated) -> None:
+        """Look closer at every domain in which something found no seat.
+
+        Parameters
+        ----------
+        wanted : int64[C, D]
+            The answer to the problem, in pieces.
+        """
+        class_of = dict(zip(problem.starters().tolist(), problem.class_of_starters().tolist(), strict=True))
+        for want in seated.unseated:
+            nodes = seated.problem.domains.nodes(want.d)
+            if 1 < len(nodes) <= SPLIT_NODES:
+                self.apart[nodes] = True
+                continue
+            c = class_of[want.j]
+            d = problem.area(c, int(nodes[0]))
             first = int(problem.domains.node[d])
-            if 1 < nodes.sum() <= SPLIT_NODES:
-                self.apart |= nodes
-            else:
-                most = max(int(seated.wanted[c, d]) - missing, 0)
-                self.cuts[c, first] = Cut(c, first, most)
+            known = self.cuts.get((c, first), Cut(c, first, int(wanted[c, d])))
+            self.cuts[c, first] = Cut(c, first, max(known.most - want.pieces, 0))

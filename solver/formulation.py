@@ -1,8 +1,8 @@
 """The buddy model of one tier as one linear model; each function adds one family of docs/formulation.md.
 
-Symbols: c classes of interchangeable pending gangs, d domains of nodes alike, slots of s / k GPUs, b bands, r
-possible victims, j pending workloads, g groups of domains that a whole gang must not leave (its pool, or one
-required domain of its pool).
+Symbols: c classes of interchangeable pending gangs, d domains of nodes alike and the seas they make up, slots
+of s / k GPUs, b bands, r possible victims, n nodes, o ways to clear one, j pending workloads, g groups of
+domains that a whole gang must not leave (its pool, or one required domain of its pool).
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from solver.assemble import Assembler
-from solver.buddy import Slot, row_slots
-from solver.columns import Columns
+from solver.clearing import ways_of
+from solver.columns import Columns, gone_columns
 from solver.linear import LinearModel
 from solver.problem import MIB, Problem
 from solver.shares import eviction_gpus
-from solver.state import Bools, Floats, Ints
+from solver.slots import add_buddy
+from solver.state import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,9 @@ def formulate(problem: Problem) -> Formulation:
 def assemble(problem: Problem) -> tuple[Assembler, Columns]:
     """Put the families together, so that more can be added to them."""
     a = Assembler()
-    columns = _columns(a, problem)
+    columns = add_columns(a, problem)
     add_gang(a, problem, columns)
+    add_clear(a, problem, columns)
     add_buddy(a, problem, columns)
     add_resource(a, problem, columns)
     add_limit(a, problem, columns)
@@ -47,26 +49,34 @@ def assemble(problem: Problem) -> tuple[Assembler, Columns]:
     return a, columns
 
 
-def _columns(a: Assembler, p: Problem) -> Columns:
-    """Add start[j], place[c,d] and keep[r], with the objective of docs/formulation.md.
-
-    start[j] may be fractional: inside a class the best prices win by themselves.
-    """
-    js = p.starters()
+def add_columns(a: Assembler, p: Problem) -> Columns:
+    """Add start[j], place[c,d], keep[r] and clear[n,o], with the objective of docs/formulation.md."""
+    js, v = p.starters(), p.victims
     start = a.columns("start", js[:, None], objective=p.worth[js], upper=1, integer=False)
-    v = p.victims
-    same = v.tier == p.tier
-    keep = a.columns("keep", v.index[:, None], objective=np.where(same, v.worth, 0) + v.restart, upper=1)
-    a.offset = _standing_worth(p) - float(v.restart.sum())
+    ways = ways_of(v, p.tier, p.board.state.nodes.count)
+    own = v.tier == p.tier
+    value = np.where(own, v.worth, 0) + v.restart
+    elsewhere = np.bincount(v.part, minlength=v.count)
+    elsewhere[v.part[np.unique(ways.part)]] -= 1  # all its parts but one, which a way takes
+    stays = np.flatnonzero(elsewhere > 0)
+    keep = np.full(v.count, -1, dtype=np.int64)
+    keep[stays] = a.columns("keep", v.index[stays, None], objective=value[stays], upper=1)
+    victim = v.part[ways.part]
+    alone = keep[victim] < 0
+    cost = np.bincount(ways.way[alone], value[victim[alone]], ways.count)
+    first = np.searchsorted(ways.node, ways.node)
+    labels = np.column_stack((ways.node, np.arange(ways.count) - first))
+    clear = a.columns("clear", labels, objective=-cost, upper=1)
+    a.offset = _standing_worth(p) + float(v.worth[own & (keep < 0)].sum()) - float(v.restart[stays].sum())
     c, d = np.nonzero(p.caps)
     unit = _units(p, c, d)
-    cap = p.caps[c, d] // unit
-    members = np.array([len(m) for m in p.classes.members], dtype=np.int64)
-    cap = np.minimum(cap, members[c] * p.classes.pieces[c] // unit)
+    cap = np.minimum(p.caps[c, d] // unit, p.members[c] * p.classes.pieces[c] // unit)
     some = cap > 0
-    c, d, unit, cap = c[some], d[some], unit[some], cap[some]
-    place = a.columns("place", np.column_stack((c, d)), upper=cap)
-    return Columns(start, place, unit, c, d, unit == p.classes.pieces[c], keep)
+    c, d, unit = c[some], d[some], unit[some]
+    place = a.columns("place", np.column_stack((c, d)), upper=cap[some])
+    whole = unit == p.classes.pieces[c]
+    gone = gone_columns(keep, clear, ways, v.part)
+    return Columns(start, place, unit, c, d, whole, keep, clear, ways, *gone)
 
 
 def _standing_worth(p: Problem) -> float:
@@ -109,9 +119,9 @@ def _units(p: Problem, c: Ints, d: Ints) -> Ints:
 
 
 def add_gang(a: Assembler, p: Problem, x: Columns) -> None:
-    """Gangs start whole: start[c], gang[c,g] and segment[c,g].
+    """Gangs are whole: start[c], gang[c,g], and segment[c,D] for gangs of several segments.
 
-    start: sum_j start[j] - sum_g whole[c,g] - sum_(unit a whole gang) place[c,d] = 0 for every class c.
+    start: sum_(j in c) start[j] - sum_g whole[c,g] - sum_(d where a unit is a gang) place[c,d] = 0.
     gang: sum_(d in g) unit * place[c,d] - pieces * whole[c,g] = 0 where g has several domains.
     segment: sum_(d in D) unit * place[c,d] - segment * segments[c,D] = 0 where D has several domains.
     """
@@ -121,7 +131,6 @@ def add_gang(a: Assembler, p: Problem, x: Columns) -> None:
     loose = np.flatnonzero(~x.whole)
     if not len(loose):
         return
-    members = np.array([len(m) for m in p.classes.members], dtype=np.int64)
     c, d = x.place_class[loose], x.place_domain[loose]
     for family, column, per, whole in (
         ("gang", "whole", p.classes.pieces, True),
@@ -136,7 +145,7 @@ def add_gang(a: Assembler, p: Problem, x: Columns) -> None:
         first = np.unique(group, return_index=True)[1]
         of_class = c[chosen][first]
         labels = np.column_stack((of_class, np.arange(len(first))))
-        most = members[of_class] * p.classes.pieces[of_class] // per[of_class]
+        most = p.members[of_class] * p.classes.pieces[of_class] // per[of_class]
         count = a.columns(column, labels, upper=most)
         rows = a.rows(family, labels, lower=0, upper=0)
         a.put(rows[group], x.place[loose[chosen]], x.unit[loose[chosen]])
@@ -145,138 +154,63 @@ def add_gang(a: Assembler, p: Problem, x: Columns) -> None:
             a.put(start[of_class], count, -1)
 
 
-def add_buddy(a: Assembler, p: Problem, x: Columns) -> None:
-    """Pieces fit into nodes: buddy[d,s,k,b], with extra[n,s,k,b] on nodes of several victims.
+def add_clear(a: Assembler, p: Problem, x: Columns) -> None:
+    """Clear each node in one way at most, clear[n], and in none that takes who stays, stays[n,r].
 
-    sum_(c of bands >= b) floor(k size_c / s) * unit * place[c,d]
-        <= sum_(n in d) floor(k free_n / s) + released(d,s,k,b)
-    for every domain d, slot of s / k GPUs and band b; released counts victims of bands later than b only, so
-    that a victim always ranks after whoever it makes room for. Units: slots.
+    clear: sum_o clear[n,o] <= 1.
+    stays: sum_(o that takes r) clear[n,o] + keep[r] <= 1 for victims that stand elsewhere as well.
     """
-    size, band = p.classes.size[x.place_class], p.classes.band[x.place_class]
-    free = np.maximum(p.board.free_gpus, 0)
-    slots = {(s, k): p.domains.sum(k * free // s) for s, k in row_slots(size)}
-    before = -1
-    for b in np.unique(band).tolist():
-        fresh = _domains_changed(p, before, b) if before >= 0 else np.ones(p.domains.count, dtype=bool)
-        before = b
-        for (s, k), base in slots.items():
-            takes = np.flatnonzero((band >= b) & (k * size >= s) & fresh[x.place_domain])
-            if not len(takes):
-                continue
-            ds, row = np.unique(x.place_domain[takes], return_inverse=True)
-            row_of = np.full(p.domains.count, -1, dtype=np.int64)
-            release, constant = _release(p, (s, k), b)
-            rows = a.rows("buddy", _labels(ds, s, k, b), upper=(base + constant)[ds])
-            row_of[ds] = rows
-            a.put(rows[row], x.place[takes], (k * size[takes] // s) * x.unit[takes])
-            direct = row_of[p.domains.of_node[p.victims.node]] >= 0
-            direct &= release > 0
-            at = p.victims.node[direct]
-            a.put(row_of[p.domains.of_node[at]], x.keep[p.victims.part[direct]], release[direct])
-            _extra(a, p, x, (s, k), b, row_of)
-
-
-def _labels(first: Ints, *others: int) -> Ints:
-    return np.column_stack((first, *(np.full_like(first, other) for other in others)))
-
-
-def _domains_changed(p: Problem, before: int, b: int) -> Bools:
-    """Tell where victims of a band in (before, b] stand: elsewhere the row of `before` says it all."""
-    v = p.victims
-    between = (v.band[v.part] > before) & (v.band[v.part] <= b)
-    out = np.zeros(p.domains.count, dtype=bool)
-    out[p.domains.of_node[v.node[between]]] = True
-    return out
-
-
-def _late(p: Problem, b: int) -> Bools:
-    return p.victims.band[p.victims.part] > b
-
-
-def _joint(p: Problem, slot: Slot, b: int) -> Bools:
-    """Tell on which nodes victims release slots only together, bool[N]: they need extra[n,s,k,b]."""
-    s, k = slot
-    v, late, n = p.victims, _late(p, b), p.board.state.nodes.count
-    several = np.bincount(v.node[late], minlength=n) > 1
-    broken = np.bincount(v.node[late & (k * v.part_gpus % s != 0)], minlength=n) > 0
-    out: Bools = several & broken
-    return out
-
-
-def _release(p: Problem, slot: Slot, b: int) -> tuple[Ints, Ints]:
-    """Return the slots that each part releases by itself, and their sum over each domain.
-
-    On a node of one victim: floor(k (free + g) / s) - floor(k free / s); for multiples of the slot: k g / s.
-    """
-    s, k = slot
-    v, late = p.victims, _late(p, b) & ~_joint(p, slot, b)[p.victims.node]
-    free = np.maximum(p.board.free_gpus, 0)[v.node]
-    release = np.where(late, k * (free + v.part_gpus) // s - k * free // s, 0)
-    whole = late & (k * v.part_gpus % s == 0)
-    release[whole] = k * v.part_gpus[whole] // s
-    constant = np.zeros(p.domains.count, dtype=np.int64)
-    np.add.at(constant, p.domains.of_node[v.node], release)
-    return release, constant
-
-
-def _extra(a: Assembler, p: Problem, x: Columns, slot: Slot, b: int, row_of: Ints) -> None:
-    """Add extra[n,s,k,b] slots where several victims share a node.
-
-    s * extra[n,s,k,b] + k * sum_r g[r,n] * keep[r] <= k free_n mod s + k * sum_r g[r,n].
-    """
-    s, k = slot
-    v, free = p.victims, np.maximum(p.board.free_gpus, 0)
-    joint = _joint(p, slot, b) & (p.domains.of_node >= 0)
-    joint[joint] = row_of[p.domains.of_node[joint]] >= 0
-    nodes = np.flatnonzero(joint)
-    if not len(nodes):
+    if not x.ways.count:
         return
-    part = np.flatnonzero(_late(p, b) & joint[v.node])
-    freed = np.bincount(v.node[part], v.part_gpus[part], len(free)).astype(np.int64)
-    total = k * freed[nodes] + k * free[nodes] % s
-    labels = _labels(nodes, s, k, b)
-    extra = a.columns("extra", labels, upper=total // s)
-    rows = a.rows("extra", labels, upper=total)
-    at = np.full(len(free), -1, dtype=np.int64)
-    at[nodes] = np.arange(len(nodes))
-    a.put(rows, extra, s)
-    a.put(rows[at[v.node[part]]], x.keep[v.part[part]], k * v.part_gpus[part])
-    a.put(row_of[p.domains.of_node[nodes]], extra, -1)
+    nodes, row = np.unique(x.ways.node, return_inverse=True)
+    a.put(a.rows("clear", nodes[:, None], upper=1)[row], x.clear, 1)
+    victim = p.victims.part[x.ways.part]
+    wider = np.flatnonzero(x.keep[victim] >= 0)
+    pairs, row = np.unique(
+        np.column_stack((x.ways.node[x.ways.way[wider]], victim[wider])), axis=0, return_inverse=True
+    )
+    labels = np.column_stack((pairs[:, 0], p.victims.index[pairs[:, 1]]))
+    rows = a.rows("stays", labels, upper=1)
+    a.put(rows[row.reshape(-1)], x.clear[x.ways.way[wider]], 1)
+    a.put(rows, x.keep[pairs[:, 1]], 1)
 
 
 def add_resource(a: Assembler, p: Problem, x: Columns) -> None:
-    """CPUs and memory of a domain, where its nodes count them: cpus[d] and memory[d].
+    """CPUs and memory of a domain or sea, where its nodes count them: cpus[d] and memory[d].
 
-    sum_c each_c * unit * place[c,d] + sum_r held[r,d] * keep[r] <= sum_(n in d) free_n + sum_r held[r,d], in
-    thousandths of a CPU and in MiB. A relaxation: seating sees to it node by node.
+    sum_c each_c * unit * place[c,d] <= sum_(n in d) free_n + sum_r held[r,d] * gone[r], in thousandths of a
+    CPU and in MiB. A relaxation: seating sees to it node by node.
     """
     n, v = p.board.state.nodes, p.victims
+    d, of_part = x.place_domain, p.domains.of_node[v.node]
     for family, counted, free, each, held, grain in (
-        ("cpus", n.cpus_milli, p.board.free_cpus, p.classes.cpus_milli, v.part_cpus, 1),
-        ("memory", n.memory_bytes, p.board.free_memory, p.classes.memory_bytes, v.part_memory, MIB),
+        ("cpus", n.cpus_milli, p.free_cpus(), p.classes.cpus_milli, v.part_cpus, 1),
+        ("memory", n.memory_bytes, p.free_memory(), p.classes.memory_bytes, v.part_memory, MIB),
     ):
-        takes = np.flatnonzero((each[x.place_class] > 0) & (counted[p.domains.node[x.place_domain]] > 0))
-        if not len(takes):
-            continue
-        ds, row = np.unique(x.place_domain[takes], return_inverse=True)
-        part = np.flatnonzero(np.isin(p.domains.of_node[v.node], ds) & (held > 0))
-        row_of = np.full(p.domains.count, -1, dtype=np.int64)
-        released = held[part] // grain
-        room = p.domains.sum(np.maximum(free, 0) // grain + 1)[ds].astype(float)
-        np.add.at(room, np.searchsorted(ds, p.domains.of_node[v.node[part]]), released + 1)
-        rows = a.rows(family, ds[:, None], upper=room)
-        row_of[ds] = rows
-        a.put(rows[row], x.place[takes], each[x.place_class[takes]] // grain * x.unit[takes])
-        a.put(row_of[p.domains.of_node[v.node[part]]], x.keep[v.part[part]], released)
+        asks = (each[x.place_class] > 0) & (counted[p.domains.node[d]] > 0)
+        amount = each[x.place_class] // grain * x.unit
+        room = p.domains.sum(free // grain + 1)
+        for takes, area, at in (
+            (asks & ~p.domains.is_sea[d], d, of_part),
+            (asks, p.domains.sea[d], p.domains.sea[of_part]),
+        ):
+            ds, row = np.unique(area[takes], return_inverse=True)
+            part = np.flatnonzero(np.isin(at, ds) & (held > 0))
+            released, in_row = held[part] // grain, np.searchsorted(ds, at[part])
+            upper = room[ds].astype(float)
+            np.add.at(upper, in_row, 1 + released * x.kept[v.part[part]])
+            rows = a.rows(family, ds[:, None], upper=upper)
+            a.put(rows[row], x.place[takes], amount[takes])
+            which, column, sign = x.gone_terms(v.part[part])
+            a.put(rows[in_row[which]], column, -sign * released[which])
 
 
 def add_limit(a: Assembler, p: Problem, x: Columns) -> None:
     """Limits of tree nodes: limit[v,b].
 
-    sum_(j below v, bands >= b) GPUs_j * start[j]
-        <= limit_v - held_v + sum_(r below v, later than b) GPUs_r * (1 - keep[r]);
-    a subtree that was over its limit starts nothing. Victims make room under a limit only inside its subtree.
+    sum_(j below v, bands >= b) GPUs_j * start[j] <= limit_v - held_v + sum_(r below v, later than b) GPUs_r *
+    gone[r]; a subtree that was over its limit starts nothing. Victims make room under a limit only inside its
+    subtree.
     """
     board, b = p.board, p.board.state.budgets
     w, order, v = board.state.workloads, board.order, p.victims
@@ -294,20 +228,45 @@ def add_limit(a: Assembler, p: Problem, x: Columns) -> None:
             if before >= 0 and not between:
                 continue
             before = band
-            row = a.rows("limit", np.array([[tree, band]]), upper=room + int(v.gpus[late].sum()))
+            kept = int(v.gpus[late] @ x.kept[late])
+            row = a.rows("limit", np.array([[tree, band]]), upper=room + kept)
             takes = mine[order.band[js[mine]] >= band]
             a.put(np.repeat(row, len(takes)), x.start[takes], w.gpus[js[takes]])
-            a.put(np.repeat(row, len(late)), x.keep[late], v.gpus[late])
+            _put_gone(a, x, row, late, -v.gpus[late])
 
 
 def add_brake(a: Assembler, p: Problem, x: Columns) -> None:
-    """Preempted GPUs of a round, where the site brakes them: sum_r GPUs_r * (1 - keep[r]) <= what is left."""
+    """Preempted GPUs of a round, where the site brakes them: sum_r GPUs_r * gone[r] <= what is left."""
     if p.board.state.policy.max_preempted_gpus < 0 or not p.victims.count:
         return
     gpus = p.victims.gpus
-    least = float(gpus.sum() - p.board.brake_room())
-    row = a.rows("brake", np.zeros((1, 1), dtype=np.int64), lower=least)
-    a.put(np.repeat(row, len(gpus)), x.keep, gpus)
+    most = float(p.board.brake_room() - gpus @ x.kept)
+    row = a.rows("brake", np.zeros((1, 1), dtype=np.int64), upper=most)
+    _put_gone(a, x, row, np.arange(len(gpus)), gpus)
+
+
+def add_settled(a: Assembler, p: Problem, x: Columns, gone: Ints) -> None:
+    """Hold the answer while victims of later tiers are chosen again: settled[r] and spared[0].
+
+    settled: gone[r] as it was, for every possible victim of the own tier.
+    spared: sum_(r of later tiers) w_r * GPUs_r * gone[r] no more than it was.
+    """
+    later = p.victims.tier > p.tier
+    own = np.flatnonzero(~later)
+    value = gone[own] - x.kept[own]
+    rows = a.rows("settled", p.victims.index[own, None], lower=value, upper=value)
+    which, column, sign = x.gone_terms(own)
+    a.put(rows[which], column, sign)
+    weights = p.victims.weighted_gpus[later]
+    most = float(weights @ (gone - x.kept)[later])
+    row = a.rows("spared", np.zeros((1, 1), dtype=np.int64), upper=most)
+    _put_gone(a, x, row, np.flatnonzero(later), weights)
+
+
+def _put_gone(a: Assembler, x: Columns, row: Ints, victims: Ints, amounts: Ints) -> None:
+    """Add amount * gone[r] of some victims to one row, constants apart."""
+    which, column, sign = x.gone_terms(victims)
+    a.put(np.repeat(row, len(which)), column, sign * amounts[which])
 
 
 def counts_of(f: Formulation, x: Floats) -> tuple[Ints, Ints]:
@@ -331,5 +290,4 @@ def first_of_each_class(f: Formulation, x: Floats) -> Floats:
 
 def evicted_of(f: Formulation, x: Floats) -> Ints:
     """Read an answer: the workloads that make room, int64."""
-    gone: Ints = f.problem.victims.index[np.rint(x[f.columns.keep]) == 0]
-    return gone
+    return f.problem.victims.index[f.columns.gone(x) > 0]

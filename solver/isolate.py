@@ -18,9 +18,10 @@ import signal
 import struct
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,6 +37,10 @@ _TICK_S = 0.05
 
 _ORPHAN_S = 1.0
 """A child that its parent has not killed by now has none any more, and ends by its own alarm."""
+
+_MEMORY_SHARE = 0.5
+"""Of the memory there is, for one child: a limit that is hit is an error in the child, and costs one answer;
+memory that is used up is the kernel's business, which may end the round, or the scheduler beside it."""
 
 _EXIT_UNFIT = 70
 """Exit code of a child that could not set itself up, or could not answer."""
@@ -63,8 +68,8 @@ def run(
 
     The child has its own process group, which dies with it (solvers that PuLP starts are in it), and its own
     scratch directory, removed afterwards, as working directory and TMPDIR. Its standard input and output are
-    /dev/null; its standard error is the parent's. If the parent dies first, the child ends soon after its
-    deadline.
+    /dev/null; its standard error is the parent's. If the parent is told to end (SIGINT, SIGTERM), the child
+    and its scratch directory go first; if it is killed, the child ends soon after its deadline.
 
     Parameters
     ----------
@@ -73,21 +78,52 @@ def run(
     deadline_s : float, seconds
         Then the child is killed.
     memory_bytes : int, optional
-        Address space that the child may take on top of what it inherits (Linux).
+        Address space that the child may take on top of what it inherits (Linux); half of the memory that
+        there is, if not given.
     """
     began = time.monotonic()
     call = partial(function, *arguments)
     try:
-        with tempfile.TemporaryDirectory(prefix="gangplan-", ignore_cleanup_errors=True) as scratch:
-            payload, note = _attended(call, scratch, deadline_s, memory_bytes)
+        with (
+            _ending_tidily(),
+            tempfile.TemporaryDirectory(prefix="gangplan-", ignore_cleanup_errors=True) as scratch,
+        ):
+            payload, note = _attended(call, scratch, deadline_s, memory_bytes or _fair_bytes())
     except OSError as error:
         payload, note = None, f"no child process: {error}"
     seconds = time.monotonic() - began
     return Outcome(None, note, seconds) if payload is None else _outcome(payload, seconds)
 
 
+@contextmanager
+def _ending_tidily() -> Iterator[None]:
+    """Let a SIGTERM that nobody handles end this process the way an exception does: child and scratch go."""
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _leave(number: int, _frame: object) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # once is enough
+    sys.exit(128 + number)
+
+
+def _fair_bytes() -> int:
+    """Return the share of the memory of this machine, or of its container, that one child may take."""
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    with suppress(OSError, ValueError):  # not Linux, or "max"
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return int(_MEMORY_SHARE * min(limits))
+
+
 def _attended(
-    call: Callable[[], Any], scratch: str, deadline_s: float, memory_bytes: int | None
+    call: Callable[[], Any], scratch: str, deadline_s: float, memory_bytes: int
 ) -> tuple[bytes | None, str]:
     """Fork, wait, bury: return the child's answer, or None and a note."""
     deadline = time.monotonic() + deadline_s
@@ -117,7 +153,7 @@ def _outcome(payload: bytes, seconds: float) -> Outcome[Any]:
 
 
 def _child(
-    call: Callable[[], Any], pipe: int, scratch: str, deadline_s: float, memory_bytes: int | None
+    call: Callable[[], Any], pipe: int, scratch: str, deadline_s: float, memory_bytes: int
 ) -> NoReturn:
     """Answer and leave by os._exit: the parent's exit handlers and buffers are not ours to run and flush."""
     code = _EXIT_UNFIT
@@ -129,7 +165,7 @@ def _child(
         os._exit(code)
 
 
-def _confine(scratch: str, deadline_s: float, memory_bytes: int | None) -> None:
+def _confine(scratch: str, deadline_s: float, memory_bytes: int) -> None:
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
@@ -142,9 +178,8 @@ def _confine(scratch: str, deadline_s: float, memory_bytes: int | None) -> None:
     os.environ.update(TMPDIR=scratch, TMP=scratch, TEMP=scratch)
     tempfile.tempdir = None
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if memory_bytes is not None:
-        ceiling = _address_space_bytes() + memory_bytes
-        resource.setrlimit(resource.RLIMIT_AS, (ceiling, ceiling))
+    ceiling = _address_space_bytes() + memory_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (ceiling, ceiling))
 
 
 def _address_space_bytes() -> int:

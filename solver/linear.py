@@ -132,7 +132,8 @@ class Solution:
     `optimal` means: proven within the gap that was asked for. `objective` is -inf where there is no `x`.
     `bound` is an upper bound on the objective, never below `objective` (infinite where the back end proved
     none; -inf when infeasible). `note` says what went wrong, in one sentence, or is empty. `backend` is the
-    name of the solver that answered, also under `auto`.
+    name of the solver that answered, also under `auto`. `likely` are lower and upper bounds of the columns
+    between which better points are likely, the narrowest first, where the back end can tell.
     """
 
     status: SolveStatus
@@ -142,6 +143,7 @@ class Solution:
     seconds: float
     note: str = ""
     backend: str = ""
+    likely: tuple[tuple[Floats, Floats], ...] = ()
 
 
 def no_answer(note: str, seconds: float = 0.0) -> Solution:

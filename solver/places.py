@@ -10,10 +10,11 @@ import numpy as np
 
 from solver.assemble import Assembler
 from solver.columns import Columns
-from solver.formulation import Formulation, assemble
+from solver.formulation import Formulation, add_columns, add_gang, add_resource
 from solver.problem import Problem
 from solver.seating import protection_ends
-from solver.state import Bools, Floats, Ints
+from solver.slots import add_buddy
+from solver.state import Floats, Ints
 
 SPLIT_COST = 10.0
 """For each domain more than one that a gang touches at its preferred level."""
@@ -28,29 +29,21 @@ UNALIGNED_COST = 0.01
 """For each GPU-hour by which a protection outlasts all others of its innermost topology domain."""
 
 
-def formulate_places(f: Formulation, x: Floats) -> Formulation | None:
-    """Return the model that chooses domains with starts and victims as in `x`; None where nothing starts."""
-    if not np.rint(x[f.columns.place]).any():
-        return None
-    a, columns = assemble(f.problem)
+def formulate_places(p: Problem) -> Formulation:
+    """Return the model that chooses domains for all workloads of a problem whose victims are settled."""
+    a = Assembler()
+    columns = add_columns(a, p)
     a.forget_objective()
-    fixed = np.concatenate((columns.start, columns.keep))
-    a.fix(fixed, np.rint(x[fixed]))
-    a.charge(columns.place, _unaligned(f.problem, columns))
-    free = _free_gpus(f, x)
-    add_split(a, f.problem, columns)
-    add_broken_domain(a, f.problem, columns, free)
-    add_broken_node(a, f.problem, columns, free)
-    return Formulation(f.problem, a.build(), columns)
-
-
-def _free_gpus(f: Formulation, x: Floats) -> Ints:
-    """Return the free GPUs of each node once the victims are gone, int64[N]."""
-    v = f.problem.victims
-    gone: Bools = (np.rint(x[f.columns.keep]) == 0)[v.part]
-    free: Ints = np.maximum(f.problem.board.free_gpus, 0)
-    np.add.at(free, v.node[gone], v.part_gpus[gone])
-    return free
+    a.fix(columns.start, np.ones(len(columns.start)))
+    add_gang(a, p, columns)
+    add_buddy(a, p, columns)
+    add_resource(a, p, columns)
+    a.charge(columns.place, _unaligned(p, columns))
+    free = p.free_gpus(-1)
+    add_split(a, p, columns)
+    add_broken_domain(a, p, columns, free)
+    add_broken_node(a, p, columns, free)
+    return Formulation(p, a.build(), columns)
 
 
 def _unaligned(p: Problem, x: Columns) -> Floats:
@@ -84,8 +77,7 @@ def add_split(a: Assembler, p: Problem, x: Columns) -> None:
     capacity = np.zeros(len(labels), dtype=np.int64)
     np.add.at(capacity, group, p.caps[c, d])
     most = np.minimum(capacity, p.classes.pieces[labels[:, 0]])
-    members = np.array([len(m) for m in p.classes.members], dtype=np.int64)
-    upper = members[labels[:, 0]] * p.classes.pieces[labels[:, 0]]
+    upper = p.members[labels[:, 0]] * p.classes.pieces[labels[:, 0]]
     split = a.columns("split", labels, objective=-SPLIT_COST, upper=upper)
     rows = a.rows("split", labels, upper=0)
     a.put(rows[group], x.place[wants], x.unit[wants])

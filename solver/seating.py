@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from solver.board import Board, Parts
-from solver.buddy import Classes
+from solver.buddy import Classes, gang_of, piece_slots
 from solver.problem import MIB, Problem
 from solver.reseat import Solve, reseat
-from solver.state import FOREVER_S, Ints, Level
+from solver.state import Ints, Level
 
 Share = tuple[int, int]
 """Part of a gang: (domain, pieces)."""
+
+
+class Want(NamedTuple):
+    """So many pieces of workload `j`, as class `c`, wanted in domain (or sea) `d`."""
+
+    j: int
+    c: int
+    d: int
+    pieces: int
 
 
 @dataclass(frozen=True)
@@ -24,16 +33,15 @@ class Seated:
 
     Attributes
     ----------
+    problem : Problem
     board : Board
-    wanted : int64[C, D], pieces
-        What the answer asked for.
-    unseated : dict of (class, domain) to int, pieces
-        What of it found no seat; its gangs do not stand on the board.
+    unseated : list of Want
+        What of the answer found no seat; its gangs do not stand on the board.
     """
 
+    problem: Problem
     board: Board
-    wanted: Ints
-    unseated: dict[tuple[int, int], int]
+    unseated: list[Want]
 
 
 def seat(problem: Problem, gangs: Ints, pieces: Ints, evicted: Ints, solve: Solve | None = None) -> Seated:
@@ -44,7 +52,7 @@ def seat(problem: Problem, gangs: Ints, pieces: Ints, evicted: Ints, solve: Solv
     gangs : int64[C]
         Gangs started of each class.
     pieces : int64[C, D]
-        Pieces of each class in each domain.
+        Pieces of each class in each domain or sea.
     evicted : int64
         Workloads that make room.
     solve : back end or None
@@ -53,60 +61,61 @@ def seat(problem: Problem, gangs: Ints, pieces: Ints, evicted: Ints, solve: Solv
     board = problem.board.copy()
     for r in evicted.tolist():
         board.evict(r, problem.tier)
-    waiting: dict[int, list[_Want]] = {}
+    waiting: dict[int, list[Want]] = {}
     for c, j, shares in _starters(problem, gangs, pieces):
         for d, k in shares:
-            waiting.setdefault(d, []).append(_Want(j, c, d, k))
-    hall = _Hall(problem, board, protection_ends(problem.board))
+            waiting.setdefault(d, []).append(Want(j, c, d, k))
+    hall = _Hall(problem, board, evicted)
     parts: dict[int, Parts] = {}
-    homeless: list[_Want] = []
-    for d in sorted(waiting):
+    homeless: list[Want] = []
+    for d in sorted(waiting):  # domains come before seas: what roams takes what they leave
         found, missing = hall.seat_domain(d, waiting[d], solve)
         for want, where in found:
             parts.setdefault(want.j, []).extend(where)
         homeless += missing
-    unseated: dict[tuple[int, int], int] = {}
-    failed: set[int] = set()
+    unseated: list[Want] = []
     for want in homeless:
         where, left = hall.seat_elsewhere(want)
         parts.setdefault(want.j, []).extend(where)
         if left:
-            failed.add(want.j)
-            unseated[want.c, want.d] = unseated.get((want.c, want.d), 0) + left
+            unseated.append(want._replace(pieces=left))
+    failed = {want.j for want in unseated}
     for j in sorted(parts):
         if j not in failed:
             board.start(j, _merged(problem, j, parts[j]))
-    return Seated(board, pieces, unseated)
+    return Seated(problem, board, unseated)
 
 
-class _Want(NamedTuple):
-    """So many pieces of workload `j`, as class `c`, wanted in domain `d`."""
-
-    j: int
-    c: int
-    d: int
-    pieces: int
-
-
-@dataclass
 class _Hall:
-    """The tables of all domains: each is laid when first somebody wants a seat there."""
+    """What is left of every node while pieces are seated.
 
-    problem: Problem
-    board: Board
-    ends_s: Ints
-    tables: dict[int, _Table] = field(default_factory=dict)
+    A piece of band b may stand only on what was free or was given up by victims of later bands; `room[i]`
+    is what bands from the i-th on may still take of each node.
+    """
+
+    def __init__(self, problem: Problem, board: Board, evicted: Ints) -> None:
+        self.problem = problem
+        self.bands = np.unique(problem.classes.band)
+        self.cpus, self.memory = board.free_cpus.copy(), board.free_memory.copy()
+        self.room = np.repeat(board.free_gpus[None, :], len(self.bands), axis=0)
+        self.ends_s = protection_ends(problem.board)
+        placement, band = board.state.workloads.placement, board.order.band
+        for r in evicted.tolist():
+            part = placement.part(r)
+            spared = np.flatnonzero(self.bands >= band[r])
+            self.room[np.ix_(spared, placement.node[part])] -= placement.gpus[part]
 
     def seat_domain(
-        self, d: int, wants: list[_Want], solve: Solve | None
-    ) -> tuple[list[tuple[_Want, Parts]], list[_Want]]:
-        """Seat the pieces of one domain; return what is seated, and what is not.
+        self, d: int, wants: list[Want], solve: Solve | None
+    ) -> tuple[list[tuple[Want, Parts]], list[Want]]:
+        """Seat the pieces of one domain or sea; return what is seated, and what is not.
 
         Largest first is all that a divisor chain needs; where CPUs or memory get in the way, hungriest first.
         """
-        best: tuple[_Table, list[tuple[_Want, Parts]], list[_Want]] | None = None
+        nodes = self.problem.domains.nodes(d)
+        best: tuple[_Table, list[tuple[Want, Parts]], list[Want]] | None = None
         for key in (_largest_first, _hungriest_first):
-            table = self._lay(d)
+            table = _Table(self, nodes)
             found, missing = table.seat_all(sorted(wants, key=partial(key, self.problem.classes)))
             if best is None or len(missing) < len(best[2]):
                 best = (table, found, missing)
@@ -114,13 +123,13 @@ class _Hall:
                 break
         assert best is not None
         if best[2] and solve is not None:
-            table = self._lay(d)
+            table = _Table(self, nodes)
             exactly = table.seat_exactly(wants, solve)
             best = best if exactly is None else (table, exactly, [])
-        self.tables[d] = best[0]
+        best[0].clear()
         return best[1], best[2]
 
-    def seat_elsewhere(self, want: _Want) -> tuple[Parts, int]:
+    def seat_elsewhere(self, want: Want) -> tuple[Parts, int]:
         """Seat pieces that found no seat in their domain in others of the gang; return how many are left."""
         classes, domains = self.problem.classes, self.problem.domains
         where: Parts = []
@@ -133,21 +142,18 @@ class _Hall:
             others &= domains.level[level] == domains.level[level][want.d]
         for d in np.flatnonzero(others).tolist():
             if d != want.d and left:
-                if d not in self.tables:
-                    self.tables[d] = self._lay(d)
-                found, left = self.tables[d].seat(want.j, want.c, left)
+                table = _Table(self, domains.nodes(d))
+                found, left = table.seat(want.j, want.c, left)
+                table.clear()
                 where += found
         return where, left
 
-    def _lay(self, d: int) -> _Table:
-        return _Table(self.problem, self.board, d, self.ends_s)
 
-
-def _largest_first(classes: Classes, want: _Want) -> tuple[float, ...]:
+def _largest_first(classes: Classes, want: Want) -> tuple[float, ...]:
     return -int(classes.size[want.c]), -int(classes.band[want.c]), -want.pieces, want.j
 
 
-def _hungriest_first(classes: Classes, want: _Want) -> tuple[float, ...]:
+def _hungriest_first(classes: Classes, want: Want) -> tuple[float, ...]:
     """Sort by the largest share of what any class of the solve asks of a resource."""
     each = (classes.size, classes.cpus_milli, classes.memory_bytes)
     share = max(float(x[want.c] / max(int(x.max()), 1)) for x in each)
@@ -156,13 +162,32 @@ def _hungriest_first(classes: Classes, want: _Want) -> tuple[float, ...]:
 
 def _merged(problem: Problem, j: int, parts: Parts) -> Parts:
     """Return one entry per node, in replicas (a piece may be several replicas)."""
-    w = problem.board.state.workloads
-    c = next(c for c, members in enumerate(problem.classes.members) if j in members)
-    fused = int(w.replicas[j]) // int(problem.classes.pieces[c])
+    fused = gang_of(problem.board.state, j).fused
     sums: dict[int, int] = {}
     for n, k in parts:
         sums[n] = sums.get(n, 0) + k * fused
     return sorted(sums.items())
+
+
+def started(problem: Problem, gangs: Ints) -> Ints:
+    """Return who starts when so many gangs of each class do, int64, sorted by the order.
+
+    Of workloads alike the first of the order, whichever class the solve gave the places to.
+    """
+    classes, order = problem.classes, problem.board.order
+    chosen = [
+        _in_order(problem, alike)[: int(gangs[alike].sum())]
+        for alike in (np.flatnonzero(classes.shape == shape) for shape in np.unique(classes.shape))
+    ]
+    js = np.concatenate(chosen) if chosen else np.zeros(0, dtype=np.int64)
+    return js[np.argsort(order.position[js], kind="stable")]
+
+
+def _in_order(problem: Problem, alike: Ints) -> Ints:
+    """Return the members of some classes, best of the order first."""
+    order = problem.board.order
+    members = np.concatenate([problem.classes.members[c] for c in alike.tolist()])
+    return members[np.lexsort((order.position[members], order.band[members]))]
 
 
 def _starters(problem: Problem, gangs: Ints, pieces: Ints) -> list[tuple[int, int, list[Share]]]:
@@ -170,19 +195,18 @@ def _starters(problem: Problem, gangs: Ints, pieces: Ints) -> list[tuple[int, in
 
     Of workloads alike the first of the order start: seats go by shape, whatever class the solve gave them to.
     """
-    classes, order = problem.classes, problem.board.order
+    classes = problem.classes
     out: list[tuple[int, int, list[Share]]] = []
     for shape in np.unique(classes.shape).tolist():
-        alike = np.flatnonzero(classes.shape == shape).tolist()
+        alike = np.flatnonzero(classes.shape == shape)
         seats = [
             (int(classes.band[c]), c, shares)
-            for c in alike
+            for c in alike.tolist()
             for shares in _split(problem, c, int(gangs[c]), pieces[c])
         ]
         seats.sort(key=lambda s: (s[0], s[1]))
-        members = np.concatenate([classes.members[c] for c in alike])
-        members = members[np.lexsort((order.position[members], order.band[members]))]
-        out += [(c, j, shares) for (_, c, shares), j in zip(seats, members.tolist(), strict=False)]
+        members = _in_order(problem, alike).tolist()
+        out += [(c, j, shares) for (_, c, shares), j in zip(seats, members, strict=False)]
     return out
 
 
@@ -226,29 +250,29 @@ def _split_group(left: dict[int, int], per: int) -> list[list[Share]]:
 
 
 class _Table:
-    """The nodes of one domain while pieces are seated on them, the largest first.
+    """Some nodes of the hall while pieces are seated on them: a copy, until it is cleared into the hall."""
 
-    A piece of band b may stand only on what was free or was given up by victims of later bands; `room[i]`
-    is what bands from the i-th on may still take of each node.
-    """
+    def __init__(self, hall: _Hall, nodes: Ints) -> None:
+        self.hall, self.problem, self.bands, self.nodes = hall, hall.problem, hall.bands, nodes
+        self.room, self.cpus, self.memory = hall.room[:, nodes], hall.cpus[nodes], hall.memory[nodes]
+        self.tight = np.minimum.accumulate(self.room, axis=0)  # room for a band: no more than those before
+        self.ends_s = hall.ends_s[nodes]
+        n = hall.problem.board.state.nodes
+        self.gpus = n.gpus[nodes]
+        self.level = n.domain[:, nodes]
+        innermost = self.level[-1] if len(self.level) else np.zeros(len(nodes), dtype=np.int64)
+        self.leaf = np.unique(innermost, return_inverse=True)[1].reshape(-1)
 
-    def __init__(self, problem: Problem, board: Board, d: int, ends_s: Ints) -> None:
-        self.problem = problem
-        self.nodes = np.flatnonzero(problem.domains.of_node == d)
-        self.bands = np.unique(problem.classes.band)
-        self.cpus, self.memory = board.free_cpus[self.nodes].copy(), board.free_memory[self.nodes].copy()
-        self.room = np.repeat(board.free_gpus[self.nodes][None, :], len(self.bands), axis=0)
-        at = {int(n): i for i, n in enumerate(self.nodes)}
-        v = problem.victims
-        gone = ~board.standing[v.index]
-        for m in np.flatnonzero(gone[v.part] & (problem.domains.of_node[v.node] == d)).tolist():
-            self.room[self.bands >= v.band[v.part[m]], at[int(v.node[m])]] -= v.part_gpus[m]
-        self.ends_s = ends_s[self.nodes]
+    def clear(self) -> None:
+        """Tell the hall what has been taken here."""
+        hall, nodes = self.hall, self.nodes
+        hall.room[:, nodes], hall.cpus[nodes], hall.memory[nodes] = self.room, self.cpus, self.memory
+        hall.ends_s[nodes] = self.ends_s
 
-    def seat_all(self, wants: list[_Want]) -> tuple[list[tuple[_Want, Parts]], list[_Want]]:
+    def seat_all(self, wants: list[Want]) -> tuple[list[tuple[Want, Parts]], list[Want]]:
         """Seat one after the other; return what is seated, and what is not."""
-        found: list[tuple[_Want, Parts]] = []
-        missing: list[_Want] = []
+        found: list[tuple[Want, Parts]] = []
+        missing: list[Want] = []
         for want in wants:
             where, left = self.seat(want.j, want.c, want.pieces)
             found.append((want, where))
@@ -256,7 +280,7 @@ class _Table:
                 missing.append(want._replace(pieces=left))
         return found, missing
 
-    def seat_exactly(self, wants: list[_Want], solve: Solve) -> list[tuple[_Want, Parts]] | None:
+    def seat_exactly(self, wants: list[Want], solve: Solve) -> list[tuple[Want, Parts]] | None:
         """Seat everything by a small exact model, or return None where there is no way."""
         classes = self.problem.classes
         kinds = sorted({want.c for want in wants})
@@ -269,51 +293,99 @@ class _Table:
         seats = reseat(solve, wanted, each, upto, self.room, free)
         if seats is None:
             return None
-        out: list[tuple[_Want, Parts]] = []
+        out: list[tuple[Want, Parts]] = []
         for want in wants:
             k, where, left = kinds.index(want.c), [], want.pieces
             for i in np.flatnonzero(seats[k]).tolist():
                 take = min(left, int(seats[k, i]))
                 seats[k, i] -= take
                 left -= take
-                self._take(want.c, i, take)
+                self._take(want.c, np.array([i]), np.array([take]))
                 where += [(int(self.nodes[i]), take)] if take else []
             out.append((want, where))
         return out
 
-    def _take(self, c: int, i: int, pieces: int) -> None:
+    def _upto(self, c: int) -> int:
+        """Return how many bands a piece of class `c` stands in the way of: its own and all before it."""
+        return int(np.searchsorted(self.bands, self.problem.classes.band[c])) + 1
+
+    def _take(self, c: int, at: Ints, pieces: Ints) -> None:
         classes = self.problem.classes
-        upto = int(np.searchsorted(self.bands, classes.band[c])) + 1
-        self.room[:upto, i] -= pieces * classes.size[c]
-        self.cpus[i] -= pieces * classes.cpus_milli[c]
-        self.memory[i] -= pieces * classes.memory_bytes[c]
+        self.room[: self._upto(c), at] -= pieces * classes.size[c]
+        self.tight[:, at] = np.minimum.accumulate(self.room[:, at], axis=0)
+        self.cpus[at] -= pieces * classes.cpus_milli[c]
+        self.memory[at] -= pieces * classes.memory_bytes[c]
 
     def seat(self, j: int, c: int, k: int) -> tuple[Parts, int]:
         """Seat up to `k` pieces of class `c` for workload `j`; return where, and how many found no seat."""
-        p, classes = self.problem, self.problem.classes
-        size, cpus, memory = (int(x[c]) for x in (classes.size, classes.cpus_milli, classes.memory_bytes))
-        upto = int(np.searchsorted(self.bands, classes.band[c])) + 1
-        ends_s = p.board.state.now_s + int(p.board.state.workloads.min_runtime_s[j])
-        parts: Parts = []
-        at_once = k if classes.preferred[c] == Level.NODE else 1  # a gang that would like a single node
-        while k:
-            room = self.room[:upto].min(axis=0)
-            fits = (
-                (room >= at_once * size) & (self.cpus >= at_once * cpus) & (self.memory >= at_once * memory)
-            )
-            if not fits.any() and at_once > 1:
-                at_once = 1
-                continue
-            if not fits.any():
-                break
-            left = np.where(fits, self.room[0] - size, FOREVER_S)
-            longer_s = np.maximum(ends_s - self.ends_s, 0)
-            i = int(np.lexsort((longer_s, left))[0])
-            self._take(c, i, at_once)
-            self.ends_s[i] = max(self.ends_s[i], ends_s)
-            parts.append((int(self.nodes[i]), at_once))
-            k -= at_once
-        return parts, k
+        board = self.problem.board
+        room = self.tight[self._upto(c) - 1]
+        slots = piece_slots(self.problem.classes, c, room, self.cpus, self.memory)
+        ends_s = board.state.now_s + int(board.state.workloads.min_runtime_s[j])
+        at = self._turn(j, k, slots, int(self.problem.classes.size[c]), ends_s)
+        taken = np.diff(np.minimum(np.cumsum(slots[at]), k), prepend=0)
+        at, taken = at[taken > 0], taken[taken > 0]
+        self._take(c, at, taken)
+        self.ends_s[at] = np.maximum(self.ends_s[at], ends_s)
+        return list(zip(self.nodes[at].tolist(), taken.tolist(), strict=True)), k - int(taken.sum())
+
+    def _turn(self, j: int, k: int, slots: Ints, size: int, ends_s: int) -> Ints:
+        """Return the nodes (their positions here) in the order in which `k` pieces fill them.
+
+        One node where the gang would like one; one domain of the level that it prefers; one leaf, else as
+        few as can be. In a leaf first the node that is left with the least, then the one whose protections
+        it outlasts least.
+        """
+        preferred = int(self.problem.board.state.workloads.preferred[j])
+        at = np.flatnonzero(slots)
+        if preferred == Level.NODE and (slots >= k).any():
+            at = np.flatnonzero(slots >= k)
+        if preferred >= 0:
+            at = self._narrowed(at, self.level[preferred], k, slots, size, ends_s)
+        at = self._narrowed(at, self.leaf, k, slots, size, ends_s)
+        longer_s = np.maximum(ends_s - self.ends_s[at], 0)
+        turn: Ints = at[np.lexsort((longer_s, self.room[0, at], self._leaf_turn(at, slots, k)))]
+        return turn
+
+    def _narrowed(self, at: Ints, domain: Ints, k: int, slots: Ints, size: int, ends_s: int) -> Ints:
+        """Return the nodes of `at` in the one domain that best holds all `k` pieces; all, if none does.
+
+        First one that is not wholly free, then where the fewest wholly free nodes are broken, then where
+        protections last about as long anyway, then the one that has the least room.
+        """
+        ids, domain = np.unique(domain[at], return_inverse=True)
+        if len(ids) <= 1:
+            return at
+        domain = domain.reshape(-1)
+        room = np.bincount(domain, slots[at])
+        holds = np.flatnonzero(room >= k)
+        if not len(holds):
+            return at
+        whole = (self.room[0, at] == self.gpus[at]) & (size < self.gpus[at])
+        free = np.bincount(domain, self.room[0, at] == self.gpus[at]) == np.bincount(domain)
+        broken = np.maximum(k - np.bincount(domain, np.where(whole, 0, slots[at])), 0)
+        last_s = np.zeros(len(ids), dtype=np.int64)
+        np.maximum.at(last_s, domain, self.ends_s[at])
+        longer_s = np.maximum(ends_s - np.maximum(last_s, self.problem.board.state.now_s), 0)
+        best = holds[np.lexsort((room[holds], longer_s[holds], broken[holds], free[holds]))[0]]
+        nodes: Ints = at[domain == best]
+        return nodes
+
+    def _leaf_turn(self, at: Ints, slots: Ints, k: int) -> Ints:
+        """Return the turn of each node's leaf: the roomiest first, as the last the tightest that will do."""
+        ids, leaf = np.unique(self.leaf[at], return_inverse=True)
+        leaf = leaf.reshape(-1)
+        room = np.bincount(leaf, slots[at], len(ids)).astype(np.int64)
+        by_room = np.argsort(-room, kind="stable")
+        full = int(np.searchsorted(np.cumsum(room[by_room]), k))  # so many before the last
+        if full < len(ids):
+            left = k - int(room[by_room[:full]].sum())
+            rest = by_room[full:]
+            last = full + int(np.flatnonzero(room[rest] >= left)[-1])
+            by_room[[full, last]] = by_room[[last, full]]
+        turn = np.empty(len(ids), dtype=np.int64)
+        turn[by_room] = np.arange(len(ids))
+        return turn[leaf]
 
 
 def protection_ends(board: Board) -> Ints:

@@ -50,7 +50,10 @@ WORLDS: dict[str, State] = {
         [ask(4, 4, required="leaf", segment=2)],
     ),
     "buddy": world([node(8), node(8)], [held(3, [0]), past(2, [1]), ask(4), ask(2), ask(1, leaf_budget="b")]),
-    "extra": world([node(8)], [free(3, [0]), free(3, [0]), ask(4)]),
+    "spread": world(TWO_LEAVES, [ask(2, 2, required="leaf"), ask(4)]),
+    "clear": world([node(8)], [free(3, [0]), free(3, [0]), free(2, [0]), ask(4)]),
+    "stays": world([node(8), node(8)], [free(2, [0, 1]), free(3, [0]), ask(8)]),
+    "extra": world([node(28)], [*(free(g, [0]) for g in range(1, 8)), ask(4)]),
     "cpus": world([COUNTED], [free(4, [0], cpus=8), ask(2, cpus=4), ask(4, cpus=8)]),
     "memory": world([COUNTED], [free(4, [0], memory_gib=32), ask(2, memory_gib=16)]),
     "limit": world(
@@ -62,6 +65,7 @@ WORLDS: dict[str, State] = {
     "split": world(TWO_LEAVES, [ask(4, 3, preferred="leaf")]),
     "broken_domain": world([*TWO_LEAVES, node(leaf="l2")], [held(2, [0]), ask(4)]),
     "broken_node": world([node(8), node(8)], [held(4, [0]), ask(2), ask(4)]),
+    "settled": world([node(8)], [past(4, [0]), free(4, [0]), ask(8)]),
     "spared": world([node(8), node(8)], [free(8, [0]), past(8, [1], submitted_h_ago=9), ask(8)]),
     "seat": world([node(7), node(7)], [ask(3, 2), ask(2, 4)]),
 }

@@ -169,12 +169,52 @@ def test_an_answer_worse_than_the_start_is_still_an_answer(monkeypatch):
 
 
 def test_the_start_reaches_the_back_end(monkeypatch):
-    def echo(model, *, time_limit_s, gap, start):
+    def echo(model, *, time_limit_s, gap, start, **_):
         return Solution("feasible", start, model.value(start), INF, 0.0)
 
     monkeypatch.setattr(milp, "solve", echo)
     answer = backends.solve(TINY, "highs", 10, 0, start=np.array([2.0, 4.0]))
     assert answer.x.tolist() == [2, 4]
+
+
+@pytest.fixture
+def questions(monkeypatch):
+    """HiGHS as one that finds 15 of 17 by branching, 17 where that was likely, and notes what it is asked."""
+    asked = []
+    part = (np.zeros(2), np.array([1.0, 5.0]))
+
+    def answers(model, *, time_limit_s, gap, start, **how):
+        asked.append((*how, None if start is None else start.tolist()))
+        if "branching" in how:
+            return Solution("feasible", np.array([0.0, 5.0]), 15.0, 17.0, 0.1, likely=(part,))
+        if "within" in how:
+            assert how["within"] is part
+            return Solution("feasible", np.array([1.0, 5.0]), 17.0, INF, 0.1)
+        return Solution("optimal", start, model.value(start), 17.0, 0.1)
+
+    monkeypatch.setattr(milp, "solve", answers)
+    return asked
+
+
+def test_highs_looks_where_branching_found_it_likely_and_the_bound_of_branching_proves_it(questions):
+    answer = backends.solve(TINY, "highs", 10, 0, isolated=False)
+    assert (answer.status, answer.objective, answer.bound) == ("optimal", 17, 17)
+    assert questions == [("branching", None), ("within", [0, 5])]
+
+
+def test_a_bound_outlives_answers_without_a_point(monkeypatch):
+    def knows_a_bound_only(model, *, branching=False, **_):
+        return Solution("unknown", None, -INF, 18.0 if branching else INF, 0.1)
+
+    monkeypatch.setattr(milp, "solve", knows_a_bound_only)
+    answer = backends.solve(TINY, "highs", 10, 0, isolated=False)
+    assert (answer.status, answer.x, answer.bound) == ("unknown", None, 18)
+
+
+def test_what_is_proven_already_is_not_asked_again(questions):
+    answer = backends.solve(TINY, "highs", 10, 0.2, isolated=False)
+    assert (answer.status, answer.objective) == ("optimal", 15)
+    assert questions == [("branching", None)]
 
 
 def test_a_solver_that_is_not_used_is_not_imported():

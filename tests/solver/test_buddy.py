@@ -141,6 +141,41 @@ def test_a_node_taken_apart_is_a_domain_of_its_own():
     assert len(set(of_node.tolist())) == 3
 
 
+# --- seas -------------------------------------------------------------------------------------------------
+
+
+def test_a_sea_unites_domains_that_differ_in_topology_alone():
+    nodes = [node(8, leaf=leaf) for leaf in ("l1", "l1", "l2", "l3")]
+    board = board_of([*nodes, node(4, leaf="l1"), node(8, leaf="l3", state="down")], [])
+    apart = np.arange(6) == 1
+    domains = domains_of(board, apart, np.array([True]))
+    assert domains.is_domain.sum() == 5
+    sea = domains.sea[domains.of_node]
+    assert sea[0] == sea[2] == sea[3]
+    assert len({*sea[:5].tolist()}) == domains.is_sea.sum() == 3
+    assert domains.nodes(int(sea[0])).tolist() == [0, 2, 3]
+    assert domains.level[0, sea[0]] == -1
+
+
+def test_where_no_level_matters_domains_are_seas():
+    board = board_of([node(8, leaf="l1"), node(8, leaf="l2"), node(4, leaf="l1")], [])
+    domains = domains_of(board, np.zeros(3, dtype=bool), np.array([False]))
+    assert domains.is_sea.all()
+    assert [domains.nodes(d).tolist() for d in domains.of_node] == [[0, 1], [0, 1], [2]]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from([4, 8]), st.sampled_from("xyz")), min_size=1, max_size=9))
+def test_a_sea_holds_what_its_domains_hold(drawn):
+    board = board_of([node(g, leaf=leaf) for g, leaf in drawn], [], levels=["leaf"])
+    domains = domains_of(board, np.zeros(len(drawn), dtype=bool), np.array([True]))
+    sums = domains.sum(2 ** np.arange(len(drawn), dtype=np.int64))
+    for d in range(domains.count):
+        assert sums[d] == (2 ** domains.nodes(d)).sum()
+        parts = np.flatnonzero((domains.sea == d) & domains.is_domain)
+        assert not domains.is_sea[d] or sums[d] == sums[parts].sum()
+
+
 # --- classes ----------------------------------------------------------------------------------------------
 
 ALIKE = {"gpus": 2, "replicas": 2, "leaf_budget": "a", "min_runtime_h": 1}
@@ -153,57 +188,73 @@ OTHERS = {
     "required": {"required": "leaf"},
     "segment": {"required": "leaf", "segment": 1},
     "one node": {"required": "node"},
-    "preferred": {"preferred": "leaf"},
     "type": {"gpu_types": ("h100",)},
     "band": {"leaf_budget": "b"},
-    "limit": {"leaf_budget": "c"},
     "hold": {"min_runtime_h": 3.5},
-    "runtime": {"min_runtime_h": 0.2},
 }
+ONLY_WHO = {"limit": {"leaf_budget": "c"}}
+ONLY_WHERE = {"preferred": {"preferred": "leaf"}, "runtime": {"min_runtime_h": 0.2}}
 
 
-@pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
-def test_workloads_are_alike_unless_they_differ_in_what_the_model_sees(change):
+def classes(board: Board, *, places: bool, victim_bands=range(9)):
+    return classes_of(board, waiting(board, WITHIN), ints(*victim_bands), places=places)
+
+
+@pytest.mark.parametrize("places", [False, True])
+@pytest.mark.parametrize("change", [*OTHERS, *ONLY_WHO, *ONLY_WHERE])
+def test_workloads_are_alike_unless_they_differ_in_what_the_model_sees(change, places):
+    other = (OTHERS | ONLY_WHO | ONLY_WHERE)[change]
     board = board_of(
         [node(8, leaf="l1"), node(8, leaf="l1", gpu_type="b200")],
-        [pending(**ALIKE), pending(**ALIKE | change), pending(**ALIKE, priority=1, resumable=False)],
+        [pending(**ALIKE), pending(**ALIKE | other), pending(**ALIKE, priority=1, resumable=False)],
         shares={"a": 0.4, "b": 0.3, "c": 0.3},
         ratios={"a": 0.1, "b": 0.6, "c": 0.1},
         limits={"c": 64},
         entitled_gpu_h={"a": 10**6, "b": 10**6, "c": 10**6},
     )
     board.hold_s[0] = NOW_S + 3 * HOUR_S
-    classes = classes_of(board, waiting(board, WITHIN))
-    members = sorted(sorted(m.tolist()) for m in classes.members)
-    assert members == [[0, 2], [1]]
+    members = sorted(sorted(m.tolist()) for m in classes(board, places=places).members)
+    seen = change in OTHERS or change in (ONLY_WHERE if places else ONLY_WHO)
+    assert members == ([[0, 2], [1]] if seen else [[0, 1, 2]])
 
 
-def test_classes_alike_but_for_band_and_length_of_protection_share_a_shape():
+def test_bands_between_which_no_victim_ranks_are_one():
     board = board_of(
         [node(8)],
-        [pending(**ALIKE), pending(**ALIKE | {"leaf_budget": "b"}), pending(**ALIKE | {"min_runtime_h": 4})],
+        [pending(**ALIKE | {"leaf_budget": leaf}) for leaf in ("a", "b")],
         ratios={"a": 0.1, "b": 0.6},
         entitled_gpu_h={"a": 10**6, "b": 10**6},
     )
-    classes = classes_of(board, waiting(board, WITHIN))
-    assert classes.count == 3
-    assert set(classes.shape.tolist()) == {0}
+    assert board.order.band[:2].tolist() == [0, 2]
+    assert [classes(board, places=False, victim_bands=[b]).count for b in range(4)] == [1, 2, 2, 1]
+
+
+def test_classes_alike_but_for_the_band_share_a_shape():
+    board = board_of(
+        [node(8)],
+        [pending(**ALIKE), pending(**ALIKE | {"leaf_budget": "b"}), pending(**ALIKE | {"gpus": 1})],
+        ratios={"a": 0.1, "b": 0.6},
+        entitled_gpu_h={"a": 10**6, "b": 10**6},
+    )
+    found = classes(board, places=False)
+    shape = {int(m[0]): s for m, s in zip(found.members, found.shape.tolist(), strict=True)}
+    assert len(shape) == 3
+    assert shape[0] == shape[1] != shape[2]
 
 
 def test_members_stand_in_the_order_and_the_first_of_all_leads_the_first_class():
     asks = [pending(**ALIKE, submitted_h_ago=h) for h in (1, 7, 3)] + [pending(4, min_runtime_h=1)]
     board = board_of([node(8)], asks)
-    js = waiting(board, WITHIN)
-    classes = classes_of(board, js)
-    assert classes.members[0].tolist() == [1, 2, 0]
-    assert classes.leader[0] == js[0]
+    found = classes(board, places=False)
+    assert found.members[0].tolist() == [1, 2, 0]
+    assert found.leader[0] == waiting(board, WITHIN)[0]
 
 
-def test_protections_of_one_class_end_in_the_same_bucket():
+def test_protections_of_one_class_end_in_the_same_bucket_where_places_are_chosen():
     hours = (0.1, 0.2, 0.5, 0.9, 1.5, 3, 5)
     asks = [pending(2, min_runtime_h=h) for h in hours]
     board = board_of([node(8)], asks, entitled_gpu_h={"a": 10**6, "b": 1})
-    for members in classes_of(board, waiting(board, WITHIN)).members:
+    for members in classes(board, places=True).members:
         seconds = board.state.workloads.min_runtime_s[members]
         for a, b in itertools.pairwise(sorted(seconds)):
             assert not any(a <= edge < b for edge in RUNTIME_BUCKETS_S)

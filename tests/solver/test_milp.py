@@ -1,6 +1,8 @@
 import subprocess
 import sys
 import threading
+import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import highspy
@@ -49,6 +51,31 @@ def test_a_model_without_whole_columns_is_bounded_too():
     assert (answer.status, answer.objective, answer.bound) == ("optimal", 9, 9)
 
 
+@settings(max_examples=60)
+@given(problem=models())
+def test_within_bounds_it_finds_the_best_point_there_and_proves_nothing(problem):
+    middle = np.floor((problem.lower + problem.upper) / 2)
+    best = brute_force(replace(problem, upper=middle))
+    answer = milp.solve(problem, time_limit_s=10, gap=0, within=(problem.lower, middle))
+    if problem.matrix.nnz and best == -INF:
+        assert (answer.status, answer.x) == ("unknown", None)
+    elif problem.matrix.nnz:
+        assert (answer.status, answer.bound) == ("feasible", INF)
+        assert (answer.x <= middle + 1e-6).all()
+        assert answer.objective == pytest.approx(best, abs=1e-6)
+
+
+def test_what_is_relaxed_aside_leaves_no_trace():
+    problem = knapsacks(30, 8, seed=3)
+    relaxation = milp.Relaxation(problem, time.monotonic() + 60)
+    relaxation.solve(problem.lower, problem.upper)
+    before = relaxation.highs.getBasis()
+    with relaxation.aside():
+        relaxation.solve(problem.lower, np.minimum(problem.upper, 1))
+        assert relaxation.highs.getBasis().col_status != before.col_status
+    assert relaxation.highs.getBasis().col_status == before.col_status
+
+
 def test_the_time_limit_is_kept_and_leaves_a_point_and_a_bound():
     answer = milp.solve(HARD, time_limit_s=0.5, gap=0)
     assert answer.seconds < 2
@@ -78,7 +105,7 @@ def test_the_same_model_gives_the_same_point():
 
 
 def test_a_wrong_point_of_highs_is_caught(monkeypatch):
-    wrong = SimpleNamespace(col_value=[1.0, 1.0])
+    wrong = SimpleNamespace(col_value=[1.0, 1.0], row_dual=[0.0])
     monkeypatch.setattr(highspy.Highs, "getSolution", lambda self: wrong)
     answer = milp.solve(model([1, 1], [[1, 1]], row_upper=1), time_limit_s=5, gap=0)
     assert (answer.status, answer.x) == ("unknown", None)

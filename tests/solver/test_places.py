@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from solver import backends
 from solver.board import Board
-from solver.formulation import Formulation, counts_of, evicted_of, first_of_each_class, formulate
+from solver.formulation import Formulation, counts_of, evicted_of, formulate
 from solver.places import formulate_places
-from solver.problem import problem_of
-from solver.seating import seat
+from solver.problem import Problem, places_problem, problem_of
+from solver.seating import seat, started
 from solver.shares import WITHIN
 from tests.solver.factories import node, pending, running, state
 from tests.solver.oracles import TIERS, is_exact, order_of, tier_worlds, waiting
@@ -20,20 +20,27 @@ from tests.solver.oracles import TIERS, is_exact, order_of, tier_worlds, waiting
 PLENTY = {"entitled_gpu_h": {"a": 10**6, "b": 10**6}}
 
 
-def answered(board: Board, tier: int) -> tuple[Formulation, np.ndarray]:
+def best_of(f: Formulation) -> np.ndarray:
+    solution = backends.solve(f.model, "highs", 20.0, 0.0, isolated=False)
+    assert solution.status == "optimal"
+    return solution.x
+
+
+def settled(board: Board, tier: int) -> tuple[Problem, np.ndarray, np.ndarray]:
+    """Solve a tier; return the question of places that is left, who starts, and who makes room."""
     f = formulate(problem_of(board, tier, waiting(board, tier)))
-    return f, first_of_each_class(f, backends.solve(f.model, "highs", 20.0, 0.0, isolated=False).x)
+    x = best_of(f)
+    js, evicted = started(f.problem, counts_of(f, x)[0]), evicted_of(f, x)
+    return places_problem(board, tier, js, evicted), js, evicted
 
 
 def placed(nodes, workloads, **more) -> dict[int, list[int]]:
     """Return the nodes of each start, as the two models choose them."""
     world = state(nodes, workloads, **PLENTY | more)
-    board = Board(world, order_of(world))
-    f, x = answered(board, WITHIN)
-    wider = formulate_places(f, x)
-    chosen = backends.solve(wider.model, "highs", 20.0, 0.0, isolated=False)
-    seated = seat(f.problem, *counts_of(wider, chosen.x), evicted_of(f, x))
-    assert seated.unseated == {}
+    problem, _, evicted = settled(Board(world, order_of(world)), WITHIN)
+    f = formulate_places(problem)
+    seated = seat(problem, *counts_of(f, best_of(f)), evicted)
+    assert seated.unseated == []
     return {j: sorted({n for n, _ in parts}) for j, parts in seated.board.starts.items()}
 
 
@@ -87,35 +94,27 @@ def test_without_levels_the_pool_is_the_company():
     assert placed(nodes, [held(8, 0, 2), held(8, 2, 6), ask(8, min_runtime_h=5)]) == {2: [3]}
 
 
-def test_nothing_to_place_makes_no_model():
-    world = state([node(8)], [running(8, [0], min_runtime_h=8), ask(8)], **PLENTY)
-    f, x = answered(Board(world, order_of(world)), WITHIN)
-    assert formulate_places(f, x) is None
-
-
 @settings(max_examples=80)
 @given(st.one_of(tier_worlds(), tier_worlds(resources=True)), st.sampled_from(TIERS))
-def test_choosing_places_changes_neither_who_starts_nor_who_makes_room(board, tier):
-    assume(len(waiting(board, tier)))
-    f, x = answered(board, tier)
-    wider = formulate_places(f, x)
-    assume(wider is not None)
-    chosen = backends.solve(wider.model, "highs", 20.0, 0.0, isolated=False)
-    assert chosen.status == "optimal"  # the starts as they are leave it a point
-    assert (counts_of(wider, chosen.x)[0] == counts_of(f, x)[0]).all()
-    assert np.allclose(chosen.x[wider.columns.keep], x[f.columns.keep])
-    assert np.allclose(chosen.x[wider.columns.start], x[f.columns.start])
-    if is_exact(board, tier):
-        seated = seat(f.problem, *counts_of(wider, chosen.x), evicted_of(f, x))
-        assert seated.unseated == {}
+def test_all_that_starts_has_a_place_in_the_room_of_those_who_go(board, tier):
+    assume(len(waiting(board, tier)) and is_exact(board, tier))
+    problem, js, evicted = settled(board, tier)
+    assume(len(js))
+    f = formulate_places(problem)
+    gangs, pieces = counts_of(f, best_of(f))
+    assert (gangs == problem.members).all()
+    seated = seat(problem, gangs, pieces, evicted)
+    assert seated.unseated == []
+    assert sorted(seated.board.starts) == sorted(js.tolist())
+    assert sorted(seated.board.victims) == sorted(evicted.tolist())
 
 
 @settings(max_examples=80)
 @given(tier_worlds(), st.sampled_from(TIERS))
 def test_no_place_costs_less_than_nothing(board, tier):
     assume(len(waiting(board, tier)))
-    f, x = answered(board, tier)
-    wider = formulate_places(f, x)
-    assume(wider is not None)
-    assert (wider.model.objective <= 0).all()
-    assert wider.model.offset == 0
+    problem, js, _ = settled(board, tier)
+    assume(len(js))
+    model = formulate_places(problem).model
+    assert (model.objective <= 0).all()
+    assert model.offset == 0

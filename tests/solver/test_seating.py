@@ -69,7 +69,7 @@ def obeys(board: Board) -> bool:
 def test_on_a_divisor_chain_everything_finds_a_seat_and_is_worth_what_the_model_says(board, tier):
     assume(is_exact(board, tier) and len(waiting(board, tier)))
     seated, objective = solved(board, tier)
-    assert seated.unseated == {}
+    assert seated.unseated == []
     assert obeys(seated.board)
     assert seated.board.objective()[tier] == pytest.approx(objective, rel=1e-9, abs=1e-6)
 
@@ -86,7 +86,7 @@ def test_pieces_of_a_chain_find_a_seat_whenever_they_pack(free, pieces):
     problem = problem_of(board, WITHIN, waiting(board, WITHIN))
     gangs = np.array([len(m) for m in problem.classes.members])
     seated = seat(problem, gangs, gangs[:, None], np.zeros(0, dtype=np.int64))
-    assert seated.unseated == {}
+    assert seated.unseated == []
     assert len(seated.board.starts) == len(pieces)
 
 
@@ -104,15 +104,15 @@ def test_off_the_chain_what_is_seated_is_lawful_and_what_is_not_is_told(board, t
     seated = seat(f.problem, gangs, pieces, evicted_of(f, x), HIGHS if exactly else None)
     assert obeys(seated.board)
     assert (len(seated.board.starts) < gangs.sum()) == bool(seated.unseated)
-    assert all(0 < k <= pieces[c, d] for (c, d), k in seated.unseated.items())
+    assert all(0 < want.pieces <= pieces[want.c, want.d] for want in seated.unseated)
 
 
 def test_a_domain_that_largest_first_does_not_fill_is_seated_exactly():
     asks = [pending(3, 2, **ASK), pending(2, 4, **ASK)]
     board = board_of([node(7), node(7)], asks)
-    assert solved(board, WITHIN)[0].unseated != {}
+    assert solved(board, WITHIN)[0].unseated
     seated, _ = solved(board, WITHIN, HIGHS)
-    assert seated.unseated == {}
+    assert seated.unseated == []
     assert seated.board.free_gpus.tolist() == [0, 0]
 
 
@@ -162,15 +162,14 @@ def test_what_is_overstated_is_lost_to_no_plan(family):
 
 
 def test_of_workloads_alike_the_first_of_the_order_have_the_seats():
-    asks = [
-        pending(8, leaf_budget=leaf, min_runtime_h=h) for leaf, h in (("b", 1), ("a", 4), ("b", 4), ("a", 1))
-    ]
-    board = board_of([node(8)] * 2, asks, ratios={"a": 0.1, "b": 0.6})
+    between = running(8, [2], leaf_budget="b", min_runtime_h=1, started_h_ago=2)
+    asks = [pending(8, leaf_budget=leaf, **ASK) for leaf in ("b", "a", "b", "a")]
+    board = board_of([node(8)] * 3, [between, *asks], ratios={"a": 0.1, "b": 0.6})
     problem = problem_of(board, WITHIN, waiting(board, WITHIN))
-    last = np.array([int(set(m.tolist()) <= {0, 2}) for m in problem.classes.members])
-    assert last.sum() == 2  # the solve gave the seats to the two of the later band
+    assert [sorted(m.tolist()) for m in problem.classes.members] == [[2, 4], [1, 3]]
+    last = np.array([0, 2])  # the solve gave the seats to the two of the later band
     seated = seat(problem, last, last[:, None], np.zeros(0, dtype=np.int64))
-    assert sorted(seated.board.starts) == [1, 3]
+    assert sorted(seated.board.starts) == [2, 4]
 
 
 def test_segments_of_several_gangs_stay_whole_where_a_domain_has_nodes_of_many_shapes():
@@ -192,7 +191,7 @@ def test_gangs_in_segments_are_seated_whole(drawn, count, shape):
     nodes = [node(2 * slots + slots % 2, leaf=leaf) for slots, leaf in drawn]
     asks = [pending(2, replicas, required="leaf", segment=segment, **ASK) for _ in range(count)]
     seated, _ = solved(board_of(nodes, asks), WITHIN)
-    assert seated.unseated == {}
+    assert seated.unseated == []
     assert obeys(seated.board)
 
 
@@ -204,7 +203,7 @@ def test_a_gang_on_one_node_stands_there_as_one_part():
 
 def test_a_piece_takes_no_seat_that_a_victim_ranking_before_it_has_given_up():
     seated, _ = solved(between_bands(), WITHIN)
-    assert sum(seated.unseated.values()) == 1
+    assert [want.pieces for want in seated.unseated] == [1]
     assert sorted(seated.board.starts) == [1, 2]
 
 
