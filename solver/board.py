@@ -143,6 +143,7 @@ class Board:
         self.standing[j] = True
         self._take(j, parts, -1)
         self._hold(j, 1)
+        self._hold_nodes_for(j)
 
     def cancel(self, j: int) -> None:
         """Take back a start of this round."""
@@ -152,6 +153,7 @@ class Board:
         self._take(j, parts, 1)
         self.standing[j] = False
         self._hold(j, -1)
+        self._hold_nodes_for(j)
 
     def evict(self, r: int, tier: int) -> None:
         """Preempt interruptible work to make room for work of `tier`."""
@@ -170,8 +172,15 @@ class Board:
     def promise(self, j: int, start_s: int, parts: Parts) -> None:
         """Promise `j` a later start, and hold its nodes for it; the caller has made sure that it will fit."""
         self.promised[j] = start_s, parts
-        for n, _ in parts:
-            self.hold_s[n] = min(int(self.hold_s[n]), start_s)
+        self._hold_nodes_for(j)
+
+    def _hold_nodes_for(self, j: int) -> None:
+        """Hold the nodes of whoever is promised a later start, and no longer of whoever has started."""
+        if j in self.promised:
+            self.hold_s[:] = FOREVER_S
+            for start_s, parts in (self.promised[k] for k in self.settled()):
+                for n, _ in parts:
+                    self.hold_s[n] = min(int(self.hold_s[n]), start_s)
 
     def _lift(self, r: int) -> None:
         self._take(r, self.parts(r), 1)

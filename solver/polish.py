@@ -29,11 +29,9 @@ def polish(board: Board, js: Ints, unallocated: Ints) -> Board:
     give_back(board)
     clear_squatters(board)
     for tier in (WITHIN, BEYOND):  # no later victim is spared where earlier work could start
-        spare_victims(board, tier)
-        clear_squatters(board)
+        settle_victims(board, tier)
         fill(board, js[board.order.tier[js] == tier])
-    spare_victims(board)
-    clear_squatters(board)
+    settle_victims(board)
     fill_unallocated(board, unallocated)
     return board
 
@@ -73,6 +71,15 @@ def clear_squatters(board: Board) -> None:
                     break
                 board.cancel(j)
             give_back(board)
+
+
+def settle_victims(board: Board, upto: int = UNALLOCATED) -> None:
+    """Spare victims of tiers up to `upto`, and clear squatters, until neither makes room for the other."""
+    starts = -1
+    while len(board.starts) != starts:
+        starts = len(board.starts)
+        spare_victims(board, upto)
+        clear_squatters(board)
 
 
 def spare_victims(board: Board, upto: int = UNALLOCATED) -> None:

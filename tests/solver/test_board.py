@@ -286,3 +286,15 @@ def test_the_spread_holds_every_start_in_node_order():
     assert seat(spread, 0) == [0, 0, 2]
     assert spread.gpus.tolist() == [4, 2]
     assert seat(spread, 1) == []
+
+
+def test_nodes_are_held_for_whom_they_are_promised_to_until_it_starts_elsewhere():
+    board = board_of([node(8)] * 3, [pending(8, min_runtime_h=1), pending(8, min_runtime_h=1)])
+    board.promise(0, NOW_S + 900, [(0, 1)])
+    board.promise(1, NOW_S + 600, [(1, 1)])
+    held = [NOW_S + 900, NOW_S + 600, FOREVER_S]
+    assert board.hold_s.tolist() == held
+    board.start(0, [(2, 1)])
+    assert board.hold_s.tolist() == [FOREVER_S, NOW_S + 600, FOREVER_S]
+    board.cancel(0)
+    assert board.hold_s.tolist() == held
