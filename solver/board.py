@@ -143,7 +143,6 @@ class Board:
         self.standing[j] = True
         self._take(j, parts, -1)
         self._hold(j, 1)
-        self._hold_nodes_for(j)
 
     def cancel(self, j: int) -> None:
         """Take back a start of this round."""
@@ -153,7 +152,8 @@ class Board:
         self._take(j, parts, 1)
         self.standing[j] = False
         self._hold(j, -1)
-        self._hold_nodes_for(j)
+        if j in self.promised:
+            self._hold_nodes_for(j)
 
     def evict(self, r: int, tier: int) -> None:
         """Preempt interruptible work to make room for work of `tier`."""
@@ -174,13 +174,16 @@ class Board:
         self.promised[j] = start_s, parts
         self._hold_nodes_for(j)
 
+    def release_nodes(self) -> None:
+        """Hold no longer the nodes of whoever was promised them and has started elsewhere."""
+        self.hold_s[:] = FOREVER_S
+        for j in self.settled():
+            self._hold_nodes_for(j)
+
     def _hold_nodes_for(self, j: int) -> None:
-        """Hold the nodes of whoever is promised a later start, and no longer of whoever has started."""
-        if j in self.promised:
-            self.hold_s[:] = FOREVER_S
-            for start_s, parts in (self.promised[k] for k in self.settled()):
-                for n, _ in parts:
-                    self.hold_s[n] = min(int(self.hold_s[n]), start_s)
+        start_s, parts = self.promised[j]
+        for n, _ in parts:
+            self.hold_s[n] = min(int(self.hold_s[n]), start_s)
 
     def _lift(self, r: int) -> None:
         self._take(r, self.parts(r), 1)

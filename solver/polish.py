@@ -26,6 +26,7 @@ def polish(board: Board, js: Ints, unallocated: Ints) -> Board:
     unallocated : int64
         Pending unallocated work.
     """
+    board.release_nodes()
     give_back(board)
     clear_squatters(board)
     for tier in (WITHIN, BEYOND):  # no later victim is spared where earlier work could start

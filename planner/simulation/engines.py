@@ -69,7 +69,8 @@ def run_local(cases: Sequence[Case], jobs: int | None = None) -> Iterator[Outcom
     left = {case.name: case for case in cases}
     quiet = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}  # Ctrl-C is for us
     with joblib.parallel_config("loky", inner_max_num_threads=1, **quiet):
-        work = joblib.Parallel(jobs or -1, return_as="generator_unordered", batch_size=1)
+        at_once = min(jobs or joblib.cpu_count(), max(len(cases), 2))  # idle ones are processes as well
+        work = joblib.Parallel(at_once, return_as="generator_unordered", batch_size=1)
         try:
             for outcome in work(joblib.delayed(attempt)(case) for case in cases):
                 del left[outcome.case.name]

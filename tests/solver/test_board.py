@@ -295,6 +295,7 @@ def test_nodes_are_held_for_whom_they_are_promised_to_until_it_starts_elsewhere(
     held = [NOW_S + 900, NOW_S + 600, FOREVER_S]
     assert board.hold_s.tolist() == held
     board.start(0, [(2, 1)])
+    board.release_nodes()
     assert board.hold_s.tolist() == [FOREVER_S, NOW_S + 600, FOREVER_S]
     board.cancel(0)
     assert board.hold_s.tolist() == held

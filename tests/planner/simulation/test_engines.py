@@ -9,6 +9,7 @@ from pathlib import Path
 
 import dask
 import distributed
+import joblib
 import pytest
 
 from planner.errors import InputError
@@ -74,6 +75,19 @@ def test_local_processes_are_others_and_array_libraries_have_one_thread_there(tm
     pid, threads = outcome.fault.splitlines()[-1].split("says ")[1].split()
     assert int(pid) != os.getpid()
     assert threads == "1"
+
+
+def test_no_more_processes_are_made_than_there_are_cases(tmp_path, monkeypatch):
+    asked = []
+
+    def parallel(jobs, **how):
+        asked.append(jobs)
+        return lambda calls: iter(())
+
+    monkeypatch.setattr(joblib, "Parallel", parallel)
+    write_inputs(tmp_path)
+    list(run_local([case(tmp_path)] * 3, 1_000_000))
+    assert asked == [3]
 
 
 @dataclass(frozen=True)
