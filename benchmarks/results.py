@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.scenarios import SCENARIOS, SITE, TRACE, gangplan, prepare
-from benchmarks.text import duration
+from benchmarks.text import DAY, HOUR, MINUTE, duration
 from planner.model.budget import leaf_shares
 from planner.simulation.policies import POLICIES
 from planner.site import load_site
@@ -42,9 +42,9 @@ def _percent(value: float) -> str:
 
 
 def _time(value: float) -> str:
-    """Write seconds with two units at most: `26h10m`, `7m30s`."""
-    s = round(value)
-    return duration(s if s < 3600 else s // 60 * 60) if s < 86_400 else f"{s / 3600:.0f}h"
+    """Write seconds with two units at most, rounded: `7m30s`, `1h38m`, and from a day on hours: `26h`."""
+    step = 1 if value < HOUR else MINUTE
+    return f"{value / HOUR:.0f}h" if value >= DAY else duration(round(value / step) * step)
 
 
 def _count(value: float) -> str:

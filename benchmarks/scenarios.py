@@ -55,8 +55,9 @@ def trace_of(folder: Path, seed: int) -> Path:
 
 def _synthetic(*options: str) -> Callable[[Path, int, int, Path | None], None]:
     def make(folder: Path, days: int, seed: int, logs: Path | None) -> None:
-        files = ("--out", trace_of(folder, seed), "--site-out", folder / SITE)
-        gangplan("trace", "synth", "--preset", "ai2", *options, "--days", days, "--seed", seed, *files)
+        site = () if (folder / SITE).exists() else ("--site-out", folder / SITE)  # the same for every seed
+        more = ("--days", days, "--seed", seed, "--out", trace_of(folder, seed), *site)
+        gangplan("trace", "synth", "--preset", "ai2", *options, *more)
 
     return make
 
@@ -78,8 +79,8 @@ def _itp(folder: Path, days: int, seed: int, logs: Path | None) -> None:
     gangplan("trace", "import", "kalos", log, "--seed", seed, "--out", gangs)
     whose = [word for team in GANG_TEAMS for word in ("--allocation", team)]
     scale = ("--of", "Pretrain", "--scale-gpus", f"{HERE_GPUS}/{KALOS_GPUS}")
-    gangplan("trace", "overlay", jobs, gangs, *scale, *whose, "--out", trace_of(folder, seed))
     _add_teams(folder / SITE)
+    gangplan("trace", "overlay", jobs, gangs, *scale, *whose, "--out", trace_of(folder, seed))
 
 
 def _add_teams(path: Path) -> None:
@@ -109,7 +110,7 @@ SCENARIOS = {
 
 def prepare(name: str, folder: Path, days: int, seeds: Sequence[int], logs: Path | None) -> Path:
     """Make what is not there yet of a scenario's site file and traces; return its folder."""
-    home = folder / name
+    home = folder / f"{name}-{days}d"
     home.mkdir(parents=True, exist_ok=True)
     for seed in seeds:
         if not trace_of(home, seed).exists():

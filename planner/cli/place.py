@@ -8,11 +8,13 @@ import click
 
 from planner.cli import options
 from planner.cli.table import table
+from planner.errors import PlanRejectedError
 from planner.hostlist import fold
 from planner.place import Standing
 from planner.planfile import decision_to_dict, load_plan
 from planner.site import load_site
 from planner.snapshot import load_snapshot, load_workload
+from planner.verify import verify
 
 
 @click.command(name="place")
@@ -33,7 +35,12 @@ def command(site_path: Path, snapshot_path: Path, plan_path: Path, file: Path, o
     snapshot = load_snapshot(snapshot_path, site)
     plan = load_plan(plan_path)
     workload = load_workload(file, max(plan.time_s, snapshot.time_s))
-    result = Standing(site, snapshot, plan).place(workload)
+    standing = Standing(site, snapshot, plan)
+    under_way = plan.time_s < snapshot.time_s  # and the world has gone on since
+    broken = [] if under_way else verify(snapshot, plan, site)
+    if broken:
+        raise PlanRejectedError([f"{plan_path}: {fault}" for fault in broken])
+    result = standing.place(workload)
     decisions = [result.decision, *result.preempted]
     rows = [
         (d.action, d.workload, d.gpus, fold([p.node for p in d.placement]), d.reason.text) for d in decisions

@@ -15,6 +15,7 @@ from planner.simulation.engine import Options
 from planner.simulation.output import write
 from planner.simulation.session import CHECKPOINT, forget, simulate
 from planner.units import format_duration
+from planner.words import count
 
 
 @click.command(name="simulate")
@@ -61,6 +62,9 @@ def command(
     if over:
         forget(out)
     options.show(figures, output, lambda: _table(figures))
+    if figures["refused"]:
+        many = count(figures["refused"], "workload")
+        click.echo(f"{many} can never run here and count nowhere: see state in workloads.csv", err=True)
     if not over:
         at = format_duration(engine.now_s)
         click.echo(f"stopped at {at}; --resume goes on from {out / CHECKPOINT}", err=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import click
 
@@ -22,6 +24,9 @@ from planner.units import parse_duration
 
 PATH = click.Path(path_type=Path)
 DAY_S = 86_400
+
+MOST_DAYS = 36_500
+"""A hundred years, as much as a trace may hold."""
 
 
 class Span(click.ParamType[int]):
@@ -42,6 +47,18 @@ class Span(click.ParamType[int]):
         return seconds
 
 
+class Days(click.FloatRange):
+    """A number of days above 0, at most a hundred years; NaN is none."""
+
+    def __init__(self) -> None:
+        super().__init__(0, MOST_DAYS, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the days."""
+        days = float(super().convert(value, param, ctx))
+        return self.fail(f"{value} is not a number of days", param, ctx) if math.isnan(days) else days
+
+
 trace = click.option("--trace", "trace_path", type=PATH, required=True, help="Trace (CSV or Parquet).")
 policy = click.option(
     "--policy", type=click.Choice(list(POLICIES)), default="budget", show_default=True, help="Who is served."
@@ -55,9 +72,7 @@ seed = click.option(
 node_events = click.option(
     "--node-events", "events_path", type=PATH, help="CSV of failures and repairs: time_s, node, state."
 )
-days = click.option(
-    "--days", type=click.FloatRange(0, min_open=True), help="Simulate so many days; default: all."
-)
+days = click.option("--days", type=Days(), help="Simulate so many days; default: all.")
 mtbf = click.option("--mtbf", type=Span(), help="Draw failures: mean time between those of a node.")
 mttr = click.option("--mttr", type=Span(), default="4h", show_default=True, help="Mean time to repair.")
 sample = click.option("--sample", type=Span(), default="1h", show_default=True, help="Between samples.")

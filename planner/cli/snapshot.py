@@ -17,7 +17,13 @@ from planner.units import format_duration
 @click.command(name="snapshot")
 @options.site
 @simulating.trace
-@click.option("--at", "at_s", type=click.IntRange(0), required=True, help="Seconds from the trace's start.")
+@click.option(
+    "--at",
+    "at_s",
+    type=click.IntRange(0, simulating.MOST_DAYS * simulating.DAY_S),
+    required=True,
+    help="Seconds from the trace's start.",
+)
 @simulating.policy
 @simulating.period
 @simulating.seed

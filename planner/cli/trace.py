@@ -59,6 +59,8 @@ def overlay_(
     to: tuple[str, ...],
 ) -> None:
     """Put the gangs of one trace on the background of another; each keeps its times."""
+    if not all(to):
+        raise click.BadParameter("is empty, write the path of a budget", param_hint="--allocation")
     ground = read_trace(background)
     both = overlay(ground, read_trace(gangs), scale_gpus, to, min_gpus, of)
     write_trace(both.trace, out)
@@ -85,6 +87,8 @@ def synth(preset: str, saturated: bool, days: int, seed: int, out: Path, site_ou
         raise click.BadParameter(
             f"{shown(preset)} is unknown, write {' or '.join(PRESETS)}", param_hint="--preset"
         )
+    if site_out is not None and site_out.absolute() == out.absolute():
+        raise click.UsageError("--out and --site-out are one file, write two names")
     trace, site = made(preset, days, seed, saturated)
     write_trace(trace, out)
     click.echo(f"{out}: {count(trace.count, 'workload')}, {count(days, 'day')}")

@@ -114,6 +114,8 @@ def command(
     What a log lacks of the contract is drawn by a rule, from the seed and the workload's id. A table of
     quotas, given as helios, becomes weights over time and a site.
     """
+    if site_out is not None and site_out.absolute() == out.absolute():
+        raise click.UsageError("--out and --site-out are one file, write two names")
     site = SiteWishes(site_out, nodes, quota, perturb, gpus_per_node, seed)
     if form == "helios" and len(files) == 1 and is_quota(files[0]):
         _import_quota(files[0], out, begin, days, site)

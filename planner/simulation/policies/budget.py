@@ -12,6 +12,7 @@ since the last round.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,7 +64,8 @@ class Budget(BudgetGreedy):
         self.next_exact_s = now_s + EXACT_EVERY_S
         chosen = self.setting.site.solver
         params = SolveParams(chosen.backend, chosen.time_limit_s, chosen.gap)
-        return _verdict(round_, _decide(round_.state, params))
+        exact = _verdict(round_, _decide(round_.state, params))
+        return replace(exact, solve_s=exact.solve_s + greedy.report.seconds)
 
 
 def _decide(state: State, params: SolveParams) -> Outcome:

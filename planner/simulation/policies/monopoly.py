@@ -29,8 +29,8 @@ class Monopoly:
 
     def decide(self, round_: Round) -> Verdict:
         """Start what fits on its own team's nodes."""
-        serving = Serving(Round(partitioned(round_.state), round_.who), self.shapes)
         owner, w = owners(round_.state), round_.state.workloads
+        serving = Serving(Round(partitioned(round_.state, owner), round_.who), self.shapes)
         leaf, gpus, allocated = w.leaf.tolist(), w.gpus.tolist(), w.allocated.tolist()
         room_gpus = _room(serving, owner)
 
@@ -51,9 +51,10 @@ def _room(serving: Serving, owner: Ints) -> tuple[list[int], list[int]]:
     What is free on its nodes, and for allocated work also what its unallocated work holds there.
     """
     board, budgets = serving.board, serving.state.budgets.count
-    may = serving.unallocated & board.standing
+    leaf = serving.state.workloads.leaf
+    may = serving.unallocated & board.standing & (leaf >= 0)
     free = np.bincount(owner % (budgets + 1), board.free_gpus, budgets + 1)[:budgets]
-    loose = np.bincount(serving.state.workloads.leaf[may], serving.gpus[may], budgets)
+    loose = np.bincount(leaf[may], serving.gpus[may], budgets)
     return free.astype(np.int64).tolist(), (free + loose).astype(np.int64).tolist()
 
 
@@ -69,7 +70,7 @@ def owners(state: State) -> Ints:
     return owner
 
 
-def partitioned(state: State) -> State:
+def partitioned(state: State, owner: Ints) -> State:
     """Return the same world, but each team's nodes are pools of its own, the only ones that it may use."""
     n, w = state.nodes, state.workloads
     pools, teams = len(n.pool_type), state.budgets.count + 1  # the last one is nobody
@@ -77,7 +78,7 @@ def partitioned(state: State) -> State:
     pool_ok[np.arange(w.count), w.leaf] = w.pool_ok
     nodes = replace(
         n,
-        pool=owners(state) % teams * pools + n.pool,
+        pool=owner % teams * pools + n.pool,
         pool_cluster=np.tile(n.pool_cluster, teams),
         pool_type=np.tile(n.pool_type, teams),
     )

@@ -101,7 +101,7 @@ class Serving:
         self.in_use = self.by_budget(self.board.standing & w.allocated).tolist()
         self.hopeless: set[tuple[int, int]] = set()
         self.moves = (-1, -1)
-        self.roomy: dict[int, Amounts] = {}
+        self.roomy: dict[int | None, Amounts] = {}
         self.reach: set[int] | None = None
 
     def by_budget(self, which: Bools) -> Ints:
@@ -133,10 +133,10 @@ class Serving:
     def within_reach(self, j: int) -> bool:
         """Tell whether `j` might start in this round, were it the first and all loose work made room."""
         if self.reach is None:
-            self.reach = set(hopeful(self.board, self.pending, self._without(self.loose, -1)).tolist())
+            self.reach = set(hopeful(self.board, self.pending, self._without(self.loose, None)).tolist())
         return j in self.reach
 
-    def _without(self, may: Bools, right: int) -> Amounts:
+    def _without(self, may: Bools, right: int | None) -> Amounts:
         """Return what would be free on each node if `may` made room: GPUs, CPUs, memory."""
         board, w, p = self.board, self.state.workloads, self.state.workloads.placement
         moves = (len(board.starts), len(board.victims))

@@ -59,3 +59,13 @@ def test_a_plan_that_cannot_stand_is_wrong_input(
     damage(plan)
     (folder / "plan.json").write_text(json.dumps(plan))
     assert said in "\n".join(refused(gangplan(*newcomer)))
+
+
+def test_a_plan_that_breaks_a_rule_is_not_carried_on(folder: Path, newcomer: tuple[str, ...]):
+    plan = json.loads((folder / "plan.json").read_text())
+    kept = next(d for d in plan["decisions"] if d["action"] == "keep" and d.get("protected_until"))
+    kept |= {"action": "preempt", "protected_until": None}
+    (folder / "plan.json").write_text(json.dumps(plan))
+    called = gangplan(*newcomer)
+    assert (called.code, called.out) == (3, "")
+    assert f"plan.json: {kept['workload']}: protected: preempted" in called.err

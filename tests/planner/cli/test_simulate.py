@@ -67,6 +67,8 @@ def test_failures_may_be_listed_or_drawn_but_not_both(inputs: Path):
         ("--period", "0s", "1s"),
         ("--policy", "lottery", "budget-greedy"),
         ("--days", "0", "days"),
+        ("--days", "nan", "not a number of days"),
+        ("--days", "inf", "36500"),
         ("--node-events", "none.csv", "none.csv"),
         ("--seed", "-1", "seed"),
     ],
