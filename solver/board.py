@@ -271,7 +271,7 @@ class Board:
     def place_is_free(self, r: int) -> bool:
         """Tell whether evicted work could have its place back as the board stands."""
         w = self.state.workloads
-        if self._newly_limited(r):
+        if self.exceeded(r):
             return False
         size, cpus, memory = (int(x[r]) for x in (w.gpus_per_replica, w.cpus_milli, w.memory_bytes))
         return all(
@@ -282,19 +282,20 @@ class Board:
             for node, reps in self.parts(r)
         )
 
-    def _newly_limited(self, r: int) -> bool:
-        """Tell whether giving `r` back would lift a subtree above both its limit and what it held before."""
+    def exceeded(self, r: int) -> set[int]:
+        """Return the limits (budget tree nodes) that giving `r` back would exceed, and what was held before."""
         b, gpus = self.state.budgets, int(self.state.workloads.gpus[r])
-        return any(
-            self.held_gpus[v] + gpus > max(int(b.limit_gpus[v]), int(self.held_before[v]))
+        return {
+            v
             for v in self.limited_by(r)
-        )
+            if self.held_gpus[v] + gpus > max(int(b.limit_gpus[v]), int(self.held_before[v]))
+        }
 
     def gainers(self, r: int) -> list[int]:
         """Return the allocated starts that victim `r` made room for, best of the order first.
 
         They stand on its nodes and rank before it (or go ahead of the order); failing that, it made room
-        under a limit above both. Empty: nobody has a right to its place.
+        under a limit above both that would be exceeded. Empty: nobody has a right to its place.
         """
         w, order = self.state.workloads, self.order
         band = order.band.item(r)
@@ -303,10 +304,13 @@ class Board:
             return [j for j in js if w.allocated.item(j) and (order.band.item(j) < band or j in self.ahead)]
 
         found = entitled({j for n, _ in self.parts(r) for j in self.tenants.get(n, ())})
-        if not found and self._newly_limited(r):
-            capped = set(self.limited_by(r))
-            found = [j for j in entitled(self.starts) if capped.intersection(self.limited_by(j))]
+        if not found:
+            found = entitled(self.under(self.exceeded(r)))
         return sorted(sorted(found), key=order.position.item)
+
+    def under(self, limits: set[int]) -> list[int]:
+        """Return the starts that count under any of these limits (budget tree nodes)."""
+        return [j for j in self.starts if limits.intersection(self.limited_by(j))] if limits else []
 
     def settled(self) -> list[int]:
         """Return the workloads that are promised a start later than this round, sorted."""

@@ -67,6 +67,7 @@ def clear_squatters(board: Board) -> None:
             if r not in board.victims or board.gainers(r):
                 continue
             there = {j for n, _ in board.parts(r) for j in board.tenants.get(n, ())}
+            there.update(board.under(board.exceeded(r)))
             for j in sorted(there, key=lambda j: (-order.position[j], j)):
                 if board.place_is_free(r):
                     break

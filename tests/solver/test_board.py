@@ -255,6 +255,23 @@ def test_a_victim_for_whom_nobody_stands_on_its_nodes_makes_room_under_a_limit()
     assert free.gainers(0) == [1, 2]
 
 
+def test_under_limits_only_those_count_for_whom_a_full_one_needed_the_room():
+    shares = {"t/v": 0.3, "t/a": 0.3, "b": 0.4}
+    work = [
+        running(4, [0], leaf_budget="t/v", **PAST),
+        pending(4, leaf_budget="t/a", min_runtime_h=1),
+        pending(4, leaf_budget="b", min_runtime_h=1),
+    ]
+    many = dict.fromkeys(shares, 10**6)
+    ratios = {"t/a": 0.1, "b": 0.3, "t/v": 0.6}
+    caps = {"": 64, "t": 4}
+    board = board_of([node(8)] * 3, work, shares=shares, ratios=ratios, entitled_gpu_h=many, limits=caps)
+    board.evict(0, WITHIN)
+    board.start(1, [(1, 1)])
+    board.start(2, [(2, 1)])
+    assert board.gainers(0) == [1]
+
+
 # --- worth ------------------------------------------------------------------------------------------------
 
 
