@@ -283,7 +283,7 @@ class Board:
         )
 
     def exceeded(self, r: int) -> set[int]:
-        """Return the limits (budget tree nodes) that giving `r` back would exceed, and what was held before."""
+        """Return the limits (budget tree nodes) that giving `r` back would exceed, beyond what was held."""
         b, gpus = self.state.budgets, int(self.state.workloads.gpus[r])
         return {
             v
