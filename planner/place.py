@@ -22,12 +22,12 @@ from planner.model.workload import Placement, Workload
 from planner.refusals import refusal, shape
 from planner.strangers import broken_gangs, overfull, strangers
 from planner.units import format_duration, format_time
-from solver.board import Board, Parts, leaving
+from solver.board import Board, Parts
 from solver.evidence import lost_gpu_s
-from solver.feasible import Reject, rejections
+from solver.feasible import Reject, candidates, rejections
 from solver.hotpath import Placed, place, with_last
 from solver.shares import rank
-from solver.state import State, Status
+from solver.state import State
 
 SPARE = "\U0010ffff"
 """Id of the spare workload: sorts after every other."""
@@ -77,10 +77,8 @@ def _refuse(plan: Plan, faults: list[str]) -> None:
 
 def standing_board(state: State) -> Board:
     """Return the board of a state as it stands between rounds: interruptible work ranked, promises held."""
-    w = state.workloads
-    runs = (w.status == Status.RUNNING) & ~state.protected & w.allocated & (w.leaf >= 0)
-    runs[leaving(state)] = False
-    board = Board(state, rank(state, np.flatnonzero(runs), runs))
+    ranked = candidates(state)
+    board = Board(state, rank(state, ranked[state.workloads.running[ranked]], state.workloads.running))
     for i, start_s in enumerate(state.promises.start_s.tolist()):
         nodes = state.promises.placement.node[state.promises.placement.part(i)]
         board.hold_s[nodes] = np.minimum(board.hold_s[nodes], start_s)

@@ -11,10 +11,10 @@ import numpy as np
 
 from solver import backends
 from solver.ahead import earliest_start, promised_claims, ranked_claims
-from solver.board import Board, leaving
+from solver.board import Board
 from solver.check import Broken, check
 from solver.exact import Report, exact
-from solver.feasible import Reject, placeable, rejections
+from solver.feasible import Reject, candidates, placeable, rejections
 from solver.greedy import greedy
 from solver.lane import run_lane
 from solver.linear import LinearModel, Solution
@@ -116,7 +116,7 @@ class _Opened:
 def _open(state: State, rejected: Ints | None = None) -> _Opened:
     fits = placeable(state)
     rejected = rejections(state, fits=fits) if rejected is None else rejected
-    order = rank(state, _candidates(state, rejected), fits)
+    order = rank(state, candidates(state, rejected), fits)
     board = Board(state, order)
     book = keep_promises(board)
     pending, unallocated = _pending(state, order, rejected)
@@ -128,15 +128,6 @@ def opening(state: State) -> tuple[Board, Ints]:
     """Return the board as every rung finds it, and the pending allocated work that it may start, in order."""
     opened = _open(state)
     return opened.board, opened.pending
-
-
-def _candidates(state: State, rejected: Ints) -> Ints:
-    """Return what the order ranks: pending allocated work that can run here, and what may be interrupted."""
-    w = state.workloads
-    pending = w.pending & (rejected == Reject.NO)
-    running = w.running & ~state.protected
-    running[leaving(state)] = False
-    return np.flatnonzero(w.allocated & (w.leaf >= 0) & (pending | running))
 
 
 def _pending(state: State, order: Order, rejected: Ints) -> tuple[Ints, Ints]:

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from solver.board import UNCOUNTED, Amounts, Board
+from solver.board import UNCOUNTED, Amounts, Board, leaving
 from solver.buddy import shapes
 from solver.state import Bools, Ints, Level, NodeState, State
 
@@ -52,6 +52,21 @@ def rejections(state: State, js: Ints | None = None, fits: Bools | None = None) 
     out[js[w.required[js] == Level.UNKNOWN]] = Reject.UNKNOWN_LEVEL
     out[js[w.leaf[js] < 0]] = Reject.UNKNOWN_ALLOCATION
     return out
+
+
+def candidates(state: State, rejected: Ints | None = None) -> Ints:
+    """Return whom the order ranks: pending allocated work that can run here, and what may be interrupted.
+
+    Parameters
+    ----------
+    rejected : int64[W], `Reject`, or None
+        What can never run here; None = nothing.
+    """
+    w = state.workloads
+    pending = w.pending if rejected is None else w.pending & (rejected == Reject.NO)
+    running = w.running & ~state.protected
+    running[leaving(state)] = False
+    return np.flatnonzero(w.allocated & (w.leaf >= 0) & (pending | running))
 
 
 def _counted(state: State) -> tuple[Ints, Ints]:

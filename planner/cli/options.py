@@ -46,3 +46,9 @@ def show(data: Any, output: str, table: Callable[[], str]) -> None:
         click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
     else:
         click.echo(table())
+
+
+def refuse_one_file(out: Path, site_out: Path | None) -> None:
+    """Raise UsageError where a trace and its site would be written over each other."""
+    if site_out is not None and site_out.absolute() == out.absolute():
+        raise click.UsageError("--out and --site-out are one file, write two names")

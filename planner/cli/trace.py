@@ -87,8 +87,7 @@ def synth(preset: str, saturated: bool, days: int, seed: int, out: Path, site_ou
         raise click.BadParameter(
             f"{shown(preset)} is unknown, write {' or '.join(PRESETS)}", param_hint="--preset"
         )
-    if site_out is not None and site_out.absolute() == out.absolute():
-        raise click.UsageError("--out and --site-out are one file, write two names")
+    options.refuse_one_file(out, site_out)
     trace, site = made(preset, days, seed, saturated)
     write_trace(trace, out)
     click.echo(f"{out}: {count(trace.count, 'workload')}, {count(days, 'day')}")

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from planner.cli import options
 from planner.errors import InputError
 from planner.simulation.tracefile import write_trace
 from planner.traces.convert import Converted, Wishes, begin_of, convert
@@ -114,8 +115,7 @@ def command(
     What a log lacks of the contract is drawn by a rule, from the seed and the workload's id. A table of
     quotas, given as helios, becomes weights over time and a site.
     """
-    if site_out is not None and site_out.absolute() == out.absolute():
-        raise click.UsageError("--out and --site-out are one file, write two names")
+    options.refuse_one_file(out, site_out)
     site = SiteWishes(site_out, nodes, quota, perturb, gpus_per_node, seed)
     if form == "helios" and len(files) == 1 and is_quota(files[0]):
         _import_quota(files[0], out, begin, days, site)

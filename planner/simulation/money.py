@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from solver.board import leaving
-from solver.feasible import placeable
+from solver.feasible import candidates, placeable
 from solver.shares import rank
-from solver.state import Ints, State, Status
+from solver.state import Ints, State
 
 LOOK_EVERY_S = 600
 """Simulated seconds between two looks, at least: ranking takes about as long as a baseline's whole round."""
@@ -15,13 +14,8 @@ LOOK_EVERY_S = 600
 
 def in_the_money(state: State) -> Ints:
     """Return the pending workloads that wait for a place and not for budget, as indices of the state."""
-    w = state.workloads
-    waits = w.status == Status.PENDING
-    runs = (w.status == Status.RUNNING) & ~state.protected
-    runs[leaving(state)] = False
-    ranked = w.allocated & (w.leaf >= 0) & (waits | runs)
-    order = rank(state, np.flatnonzero(ranked), placeable(state))
-    return np.flatnonzero(order.in_money & waits)
+    order = rank(state, candidates(state), placeable(state))
+    return np.flatnonzero(order.in_money & state.workloads.pending)
 
 
 class Looks:

@@ -40,6 +40,12 @@ def told(victims: Victims, ways) -> list[tuple[int, ...]]:
     return [tuple(sorted(index[ways.way == o].tolist())) for o in range(ways.count)]
 
 
+def alike(victims: Victims, at) -> tuple:
+    """Return what the rows see of some victims: band, GPUs and tier of each, in no order."""
+    columns = (victims.band[at], victims.gpus[at], victims.tier[at])
+    return tuple(sorted(zip(*(column.tolist() for column in columns), strict=True)))
+
+
 someone = st.tuples(st.sampled_from([1, 1, 2, 3, 4]), st.sampled_from("bc"), st.booleans(), st.integers(1, 3))
 
 
@@ -59,30 +65,12 @@ def test_every_release_has_a_way_and_no_set_of_victims_alike_costs_less(drawn):
     for k in range(1, victims.count + 1):
         for chosen in itertools.combinations(range(victims.count), k):
             at = list(chosen)
-            kind = tuple(
-                sorted(
-                    zip(
-                        victims.band[at].tolist(),
-                        victims.gpus[at].tolist(),
-                        victims.tier[at].tolist(),
-                        strict=True,
-                    )
-                )
-            )
+            kind = alike(victims, at)
             least[kind] = min(least.get(kind, np.inf), float(cost[at].sum()))
     found = {}
     for members in told(victims, ways):
         at = np.searchsorted(victims.index, members)
-        kind = tuple(
-            sorted(
-                zip(
-                    victims.band[at].tolist(),
-                    victims.gpus[at].tolist(),
-                    victims.tier[at].tolist(),
-                    strict=True,
-                )
-            )
-        )
+        kind = alike(victims, at)
         assert kind not in found
         found[kind] = float(cost[at].sum())
     if victims.count > 1:
