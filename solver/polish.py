@@ -59,9 +59,8 @@ def give_back(board: Board) -> None:
 def clear_squatters(board: Board) -> None:
     """Take back starts in the place of a victim that ranks before all of them, and restore the victim."""
     order, starts = board.order, -1
-    while (
-        len(board.starts) != starts
-    ):  # what is taken back may have been all that another victim made room for
+    # Who is taken back may have been the only one that another victim made room for.
+    while len(board.starts) != starts:
         starts = len(board.starts)
         for r in _best_first(board):
             if r not in board.victims or board.gainers(r):
@@ -97,20 +96,21 @@ def spare_victims(board: Board, upto: int = UNALLOCATED) -> None:
 
 def _changed_places(board: Board, r: int, gainers: list[int]) -> bool:
     """Give victim `r` its place back and start its gainers elsewhere, or change nothing; tell which."""
-    tier, places = board.victims[r], {j: board.starts[j] for j in gainers}
+    tier, places, changed = board.victims[r], {j: board.starts[j] for j in gainers}, False
     for j in gainers:
         board.cancel(j)
     if board.place_is_free(r):
         board.restore(r)
-        if all(start_free(board, j) for j in gainers):
-            return True
-        for j in gainers:
-            if j in board.starts:
+        changed = all(start_free(board, j) for j in gainers)
+        if not changed:
+            for j in board.starts.keys() & places:
                 board.cancel(j)
-        board.evict(r, tier)
-    for j, parts in places.items():
-        board.start(j, parts)
-    return False
+            board.evict(r, tier)
+    if not changed:
+        for j, parts in places.items():
+            board.start(j, parts)
+    board.release_nodes()
+    return changed
 
 
 def _room_elsewhere(board: Board, r: int, gainers: list[int]) -> bool:

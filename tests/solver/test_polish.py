@@ -11,7 +11,7 @@ from solver.greedy import greedy
 from solver.placing import find_free
 from solver.polish import fill, fill_unallocated, give_back, polish, spare_victims
 from solver.shares import WITHIN
-from solver.state import Status
+from solver.state import FOREVER_S, Status
 from tests.solver.banded import ASK, PAST, board_of
 from tests.solver.factories import HOUR_S, NOW_S, node, pending, running
 from tests.solver.oracles import tier_worlds
@@ -95,6 +95,16 @@ def test_sparing_one_victim_gives_back_others_that_this_makes_room_for():
     board.start(2, [(0, 2)])
     spare_victims(board)
     assert board.victims == {}
+
+
+def test_a_gainer_that_moves_holds_no_nodes_that_it_was_promised():
+    work = [running(8, [0], leaf_budget="over", **PAST), pending(8, leaf_budget="low", **ASK)]
+    board = evicted(board_of([node(8), node(8), node(8)], work), 0)
+    board.promise(1, NOW_S + 900, [(1, 1)])
+    board.start(1, [(0, 1)])
+    spare_victims(board)
+    assert board.starts == {1: [(2, 1)]}
+    assert (board.hold_s == FOREVER_S).all()
 
 
 def test_a_victim_whose_gainer_moved_to_spare_another_one_has_its_place_back_from_who_ranks_behind():
