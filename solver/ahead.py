@@ -37,6 +37,11 @@ class Claims:
         theirs = (other.node, other.workload, other.replicas, other.ends_s)
         return Claims(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
 
+    def lasting(self, workloads: Bools) -> Claims:
+        """Return the claims as if those of some workloads, bool[W], never ended."""
+        ends_s = np.where(workloads[self.workload], FOREVER_S, self.ends_s)
+        return Claims(self.node, self.workload, self.replicas, ends_s)
+
     def only(self, workloads: Bools) -> Claims:
         """Return the claims of some workloads, bool[W]."""
         mine = workloads[self.workload]

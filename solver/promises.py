@@ -105,14 +105,14 @@ def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start
     if trouble is None:
         if state.workloads.status[j] == Status.STOPPING:  # it cannot start before it has left
             return _write(board, claims, j, parts, start_s)
-        due = start_s <= state.now_s + state.policy.due_s
+        due = start_s < state.now_s + state.policy.due_s
         ends_s = state.now_s + max(int(state.workloads.min_runtime_s[j]), 1)
         free = all(ends_s <= board.hold_s[n] for n, _ in parts)  # before its time only in nobody's way
         stopped = _start_there(board, j, parts, evicting=due) if due or free else Moved.TAKEN
         if stopped is None:
             book.met.append(j)
             return claims.plus(j, parts, ends_s)
-        if not due:
+        if not due or start_s > state.now_s:  # what is in the way may end in time, the next round starts it
             return _write(board, claims, j, parts, start_s)
         trouble = stopped
     book.moved[j] = trouble

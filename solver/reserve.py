@@ -16,6 +16,7 @@ from solver.ahead import Claims, place_slots, promised_claims, ranked_claims
 from solver.board import Board, Parts
 from solver.buddy import gang_of
 from solver.placing import choose, group_key
+from solver.shares import seniority
 from solver.state import FOREVER_S, Bools, Ints
 
 
@@ -41,6 +42,7 @@ def reserve(board: Board, j: int) -> bool:
     if j in board.promised or not worth_a_promise(board, np.array([j]))[0]:
         return False
     claims = promised_claims(board).merged(ranked_claims(board, -1, int(order.band[j])))
+    claims = claims.lasting(_elders(board, j))
     times = np.unique(claims.ends_s[claims.ends_s <= state.now_s + state.policy.horizon_s])
     place = cache(partial(_place, board, j, claims))
     if not len(times) or place(int(times[-1])) is None:
@@ -63,6 +65,13 @@ def reserve(board: Board, j: int) -> bool:
         return False
     board.promise(j, best[1], best[2])
     return True
+
+
+def _elders(board: Board, j: int) -> Bools:
+    """Tell which protected runs go before `j` in its own allocation, and so go on when their time is over."""
+    w, place = board.state.workloads, seniority(board.state)
+    out: Bools = board.state.protected & w.allocated & (w.leaf == w.leaf[j]) & (place < place[j])
+    return out
 
 
 def _worth_it(board: Board, j: int, idle_gpu_s: int, time_s: int) -> bool:

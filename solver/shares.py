@@ -92,6 +92,21 @@ def commitments(state: State) -> Ints:
 INFINITE = float("inf")
 
 
+def seniority(state: State) -> Ints:
+    """Return the place of each workload in the order that an allocation gives its own work, int64[W].
+
+    By priority, then by what evicting it loses beyond the restart that every eviction costs (at the end of
+    its protection or now), then by age. What its work loses is the allocation's own loss: this moves
+    nobody else's turn, and across allocations work that is not resumable has no such advantage.
+    """
+    w = state.workloads
+    done_s = np.maximum(state.now_s, w.protected_until_s) - w.started_s
+    sunk_s = np.where(w.running & ~w.resumable, np.maximum(done_s - state.policy.restart_cost_s, 0), 0)
+    place = np.empty(w.count, dtype=np.int64)
+    place[np.lexsort((np.arange(w.count), w.submitted_s, -sunk_s, -w.priority))] = np.arange(w.count)
+    return place
+
+
 def _ratio(use: int, entitled: int) -> float:
     return use / entitled if entitled else INFINITE
 
@@ -122,7 +137,7 @@ class _Filling:
         unclaimed, submitted_s = ~claimed[candidates], w.submitted_s[candidates]
         by_age = candidates[np.lexsort((candidates, submitted_s, unclaimed))].tolist()
         self.age = {j: i for i, j in enumerate(by_age)}  # who of several leaves' heads goes first
-        turn = np.lexsort((candidates, submitted_s, -w.priority[candidates], unclaimed))[::-1]
+        turn = np.lexsort((seniority(state)[candidates], unclaimed))[::-1]
         self.queue: dict[int, list[int]] = {}
         for j, leaf in zip(candidates[turn].tolist(), w.leaf[candidates[turn]].tolist(), strict=True):
             self.queue.setdefault(leaf, []).append(j)
@@ -222,7 +237,7 @@ def _standing_ratio(state: State, commit: Ints) -> Floats:
     w, b = state.workloads, state.budgets
     out = np.zeros(w.count)
     js = np.flatnonzero(w.running & w.allocated & (w.leaf >= 0))
-    js = js[np.lexsort((js, w.submitted_s[js], -w.priority[js], ~state.protected[js], w.leaf[js]))]
+    js = js[np.lexsort((seniority(state)[js], ~state.protected[js], w.leaf[js]))]
     leaf = w.leaf[js]
     before = np.cumsum(commit[js]) - commit[js]
     before -= before[np.searchsorted(leaf, leaf)]  # of its own leaf only

@@ -29,7 +29,7 @@ def cut(world: World, now_s: int) -> dict[str, Any]:
         "workloads": [_workload(world, j) for j in alive],
         "usage": {path: int(tree.usage[v]) / HOUR_MICRO_S for v, path in paths},
         "entitled": {path: int(tree.entitled[v]) / HOUR_MICRO_S for v, path in paths},
-        "history": format_duration(max(now_s, 1)),
+        "history": format_duration(min(max(now_s, 1), world.site.fair_share.lookback.window_s)),
         "reservations": [_reservation(world, j, *promise) for j, promise in sorted(world.promises.items())],
     }
 

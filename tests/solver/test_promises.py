@@ -63,12 +63,24 @@ def test_a_due_promise_starts_on_its_nodes_whoever_may_be_interrupted_there():
     assert (book.met, book.moved, book.start_s) == ([0], {}, {})
 
 
-@pytest.mark.parametrize(("seconds", "due"), [(-3600, True), (0, True), (60, True), (61, False)])
+@pytest.mark.parametrize(("seconds", "due"), [(-3600, True), (0, True), (59, True), (60, False)])
 def test_a_promise_is_due_until_the_next_round(seconds, due):
     work = [pending(8, **ASK), running(8, [0], allocated=False)]
     board, book = kept([node(8)], work, [promise(0, seconds / HOUR_S, [0])], due_s=60)
     assert list(board.starts) == ([0] if due else [])
     assert list(book.start_s) == ([] if due else [0])
+
+
+def test_a_promise_whose_place_is_protected_until_its_time_moves_nobody_before_it():
+    """A round comes before the promise is due, the next one after: until then the place is not given up."""
+    work = [
+        pending(8, **ASK),
+        running(8, [0], min_runtime_h=1, started_h_ago=1 - 30 / HOUR_S),
+        running(8, [1], **PAST),
+    ]
+    board, book = kept([node(8)] * 2, work, [promise(0, 30 / HOUR_S, [0])], due_s=60)
+    assert (board.starts, board.victims, book.moved) == ({}, {}, {})
+    assert board.promised[0][1] == [(0, 1)]
 
 
 def test_only_whom_the_start_needs_goes_the_latest_tier_first():

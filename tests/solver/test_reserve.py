@@ -24,11 +24,10 @@ def held(hours: float, at, gpus: int = 8, **more):
 def world(ends_h, *waits, reservations: int = 8, **more) -> State:
     """One node for each end of protection, held by `b`; what waits is of `a`, which never had anything."""
     work = [held(h, [i]) for i, h in enumerate(ends_h) if h]
-    shares, usage = {"a": 0.5, "b": 0.5}, {"b": 50.0}
-    return state(
-        [node(8)] * len(ends_h), [*work, *waits], shares=shares, usage_gpu_h=usage,
-        reservations=reservations, **more,
-    )  # fmt: skip
+    return state([node(8)] * len(ends_h), [*work, *waits], **SHARED | {"reservations": reservations} | more)
+
+
+SHARED = {"shares": {"a": 0.5, "b": 0.5}, "usage_gpu_h": {"b": 50.0}, "reservations": 8}
 
 
 def wants(gpus: int = 8, replicas: int = 2, min_runtime_h: float = 1, **more):
@@ -50,6 +49,15 @@ def test_a_funded_gang_that_does_not_fit_is_promised_the_last_end_that_it_waits_
 
 def test_nodes_that_come_free_together_idle_less_than_the_first_to_come_free():
     assert promises(world((0.1, 1, 1, 7), wants())) == {4: (1, [1, 2])}
+
+
+def test_nobody_is_promised_the_nodes_of_an_elder_of_its_own_allocation():
+    """Its protection ends, but then it goes on: it has the earlier turn."""
+    own = running(8, [0], min_runtime_h=1, started_h_ago=0, submitted_h_ago=9, leaf_budget="a")
+    younger = running(8, [0], min_runtime_h=1, started_h_ago=0, submitted_h_ago=1, leaf_budget="a")
+    gang = wants(submitted_h_ago=5)
+    assert promises(state([node(8)] * 2, [own, held(2, [1]), gang], **SHARED)) == {}
+    assert promises(state([node(8)] * 2, [younger, held(2, [1]), gang], **SHARED)) == {2: (2, [0, 1])}
 
 
 def test_plan_ahead_is_off_without_reservations():

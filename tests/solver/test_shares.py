@@ -186,6 +186,34 @@ def test_priority_sorts_inside_an_allocation_only():
     assert order.sequence.tolist() == [1, 0, 3, 2]
 
 
+def test_inside_an_allocation_a_run_goes_before_what_waits_by_what_its_eviction_would_lose():
+    past = {"min_runtime_h": 1, "leaf_budget": "a", "submitted_h_ago": 5}
+    work = [
+        ask("a", submitted_h_ago=9),
+        running(1, [0], started_h_ago=2, resumable=False, **past),
+        running(1, [0], started_h_ago=4, resumable=False, **past),
+        running(1, [0], started_h_ago=4, resumable=True, **past),
+        ask("a", submitted_h_ago=1, priority=1),
+    ]
+    assert ranked(state([node(8)], work, shares={"a": 1.0}, **gpu_hours(a=0))).sequence.tolist() == [
+        4,
+        2,
+        1,
+        0,
+        3,
+    ]
+
+
+def test_what_a_run_would_lose_moves_nobody_of_another_allocation():
+    def order(resumable: bool) -> list[int]:
+        run = running(1, [0], min_runtime_h=1, started_h_ago=4, leaf_budget="a", resumable=resumable)
+        work = [run, *(ask(leaf, submitted_h_ago=9) for leaf in "bcb")]
+        thirds = dict.fromkeys("abc", 1 / 3)
+        return ranked(state([node(8)], work, shares=thirds, **gpu_hours(a=5, b=5, c=5))).sequence.tolist()
+
+    assert order(resumable=True) == order(resumable=False)
+
+
 def test_whoever_was_promised_a_start_goes_first_then_the_oldest_then_by_id():
     asks = [ask("a", submitted_h_ago=h) for h in (1, 5, 5, 3)]
     world = state([node(8)], asks, promises=[promise(0, 2, [0])])

@@ -103,6 +103,23 @@ def test_a_snapshot_of_a_moment_can_be_planned(inputs: Path):
     assert planned.code == 0
 
 
+def test_a_moment_after_more_than_the_window_can_be_planned(inputs: Path):
+    window = 7 * 86400
+    gangplan(
+        "snapshot",
+        "--site",
+        "site.yaml",
+        "--trace",
+        "trace.csv",
+        "--at",
+        str(window + 60),
+        "--out",
+        "cut.json",
+    )
+    planned = gangplan("plan", "--site", "site.yaml", "--snapshot", "cut.json", "--backend", "greedy")
+    assert (planned.code, planned.err) == (0, "")
+
+
 def test_ctrl_c_leaves_whole_files_and_the_rest_can_be_resumed(inputs: Path, monkeypatch: pytest.MonkeyPatch):
     whole = json.loads(simulate("-o", "json").out)
     rounds, decide = itertools.count(), BudgetGreedy.decide
