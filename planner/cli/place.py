@@ -8,7 +8,7 @@ import click
 
 from planner.cli import options
 from planner.cli.table import table
-from planner.errors import PlanRejectedError
+from planner.errors import InputError, PlanRejectedError
 from planner.hostlist import fold
 from planner.place import Standing
 from planner.planfile import decision_to_dict, load_plan
@@ -35,7 +35,10 @@ def command(site_path: Path, snapshot_path: Path, plan_path: Path, file: Path, o
     snapshot = load_snapshot(snapshot_path, site)
     plan = load_plan(plan_path)
     workload = load_workload(file, max(plan.time_s, snapshot.time_s))
-    standing = Standing(site, snapshot, plan)
+    try:
+        standing = Standing(site, snapshot, plan)
+    except InputError as error:
+        raise InputError([f"{plan_path}: {fault}" for fault in error.messages]) from None
     under_way = plan.time_s < snapshot.time_s  # and the world has gone on since
     broken = [] if under_way else verify(snapshot, plan, site)
     if broken:

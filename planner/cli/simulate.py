@@ -12,7 +12,7 @@ from planner.cli import options, simulating
 from planner.cli.table import table
 from planner.errors import InputError
 from planner.simulation.engine import Options
-from planner.simulation.output import write
+from planner.simulation.output import SUMMARY, write
 from planner.simulation.session import CHECKPOINT, forget, simulate
 from planner.units import format_duration
 from planner.words import count
@@ -55,6 +55,8 @@ def command(
     failures = None if mtbf is None else (mtbf, mttr)
     case = simulating.case_of(site_path, trace_path, how, events_path, failures)
     folder_for(out)
+    if resume and (out / SUMMARY).exists() and not (out / CHECKPOINT).exists():
+        raise InputError([f"{out}: this simulation is over, leave out --resume to run one anew in its place"])
     last_s = end_s or int(case.trace.submitted_s.max(initial=0)) + 1
     with simulating.progress(f"{policy}, {format_duration(last_s)}", last_s) as go_on:
         engine, over = simulate(case, out, resume=resume, go_on=go_on)

@@ -58,7 +58,9 @@ def test_a_plan_that_cannot_stand_is_wrong_input(
     plan = json.loads((folder / "plan.json").read_text())
     damage(plan)
     (folder / "plan.json").write_text(json.dumps(plan))
-    assert said in "\n".join(refused(gangplan(*newcomer)))
+    faults = refused(gangplan(*newcomer))
+    assert said in "\n".join(faults)
+    assert all(fault.startswith("plan.json") for fault in faults)
 
 
 def test_a_plan_that_breaks_a_rule_is_not_carried_on(folder: Path, newcomer: tuple[str, ...]):

@@ -141,6 +141,13 @@ def test_ctrl_c_leaves_whole_files_and_the_rest_can_be_resumed(inputs: Path, mon
     assert not (inputs / "out" / "checkpoint.pickle").exists()
 
 
+def test_a_simulation_that_is_over_is_not_resumed_but_kept(inputs: Path):
+    simulate()
+    before = (inputs / "out" / "summary.json").read_bytes()
+    assert refused(simulate("--resume"))[0].startswith("out: this simulation is over")
+    assert (inputs / "out" / "summary.json").read_bytes() == before
+
+
 def timeless(figures: dict[str, object]) -> dict[str, object]:
     """Return a summary without what the clock has to say."""
     return {k: v for k, v in figures.items() if "seconds" not in k}
