@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -18,11 +19,13 @@ from benchmarks.text import DAY, HOUR, MINUTE, duration
 from planner.model.budget import leaf_shares
 from planner.simulation.policies import POLICIES
 from planner.site import load_site
+from planner.units import parse_duration
 
 KEPT = 0.95
 """Delivered over owed from which a promise counts as kept."""
 
 Cases = pd.DataFrame
+Columns = dict[str, tuple[Callable[[Cases], float], Callable[[float], str]]]
 
 
 def _mean(name: str) -> Callable[[Cases], float]:
@@ -51,7 +54,7 @@ def _count(value: float) -> str:
     return f"{value:.0f}"
 
 
-COLUMNS: dict[str, tuple[Callable[[Cases], float], Callable[[float], str]]] = {
+FIGURES: Columns = {
     "occupancy": (_mean("occupancy"), _percent),
     "unallocated": (_mean("unallocated_share"), _percent),
     "delivered / owed": (_mean("delivered_over_owed"), _percent),
@@ -68,7 +71,23 @@ COLUMNS: dict[str, tuple[Callable[[Cases], float], Callable[[float], str]]] = {
     "exact rounds": (_mean("exact_rounds"), _count),
     "wall s": (_mean("wall_seconds"), _count),
 }
-"""What a table shows: how it comes of a policy's cases, and how it is written."""
+"""What the first table shows: how it comes of a policy's cases, and how it is written."""
+
+CLASSES = ("debug", "small", "largest")
+"""Of allocated work, as `workloads` tells them apart; small is the rest."""
+PERCENTILES = {"p50": 0.5, "p90": 0.9}
+WAITS = {
+    f"{c} {kind} {name}": (c, f"{kind}_wait_s", q)
+    for c, kind, (name, q) in product(CLASSES, ("budget", "placement"), PERCENTILES.items())
+}
+PROMISES: Columns = {
+    "promised": (_mean("promised"), _count),
+    "kept": (_mean("promises_kept"), _percent),
+    "promise error p90": (_mean("promise_error_p90_s"), _time),
+}
+"""Who had a promise, and the share of first promises that the next round kept, or an earlier one."""
+PATIENCE: Columns = {**{name: (_mean(name), _time) for name in WAITS}, **PROMISES}
+"""What the second table shows: who waited how long for what."""
 
 
 def askers(case: Path, shares: pd.Series) -> pd.Series:
@@ -86,23 +105,48 @@ def askers(case: Path, shares: pd.Series) -> pd.Series:
     return sums["delivered_allocated"] / sums["owed"]
 
 
-def cases_of(compared: Path, site_path: Path) -> Cases:
+def waits(case: Path) -> dict[str, float]:
+    """Return percentiles of the waits of allocated work by class, for budget and for a place, seconds."""
+    work = pd.read_parquet(case / "workloads.parquet")
+    work = work[(work["occupancy"] == "allocated") & (work["state"] != "refused")]
+    of = {"debug": work["debug"], "largest": work["largest"], "small": ~(work["debug"] | work["largest"])}
+    return {name: float(work.loc[of[c], column].quantile(q)) for name, (c, column, q) in WAITS.items()}
+
+
+def promises_kept(case: Path, end_s: int, period_s: int) -> float:
+    """Return the share of first promises that were met by the round after them, or earlier.
+
+    One that nobody started on counts as broken if it was overdue when its workload was over.
+    """
+    promises = pd.read_parquet(case / "promises.parquet").drop_duplicates("workload")
+    over_s = pd.read_parquet(case / "workloads.parquet").set_index("id")["end_s"].fillna(end_s)
+    met_s = promises["actual_start_s"].fillna(promises["workload"].map(over_s))
+    known = promises["actual_start_s"].notna() | (met_s > promises["start_s"])
+    return float((met_s - promises["start_s"] < period_s)[known].mean())
+
+
+def cases_of(compared: Path, site_path: Path, period_s: int) -> Cases:
     """Return a row for each case that is done: what `compare` says of it, and how the askers fared."""
     shares = pd.Series({path: float(s) for path, s in leaf_shares(load_site(site_path).budgets).items()})
     cases = pd.read_parquet(compared / "compare.parquet")
-    ratios = [askers(compared / name, shares) for name in cases["case"]]
-    return cases.assign(
+    folders = [compared / name for name in cases["case"]]
+    ratios = [askers(folder, shares) for folder in folders]
+    return cases.join(pd.DataFrame([waits(folder) for folder in folders])).assign(
+        promises_kept=[
+            promises_kept(folder, period_s, end_s)
+            for folder, end_s in zip(folders, cases["end_s"], strict=True)
+        ],
         worst_asker=[r.min() for r in ratios],
         askers_below=[int((r < KEPT).sum()) for r in ratios],
         askers=[len(r) for r in ratios],
     )
 
 
-def table(cases: Cases, keys: Sequence[str]) -> str:
+def table(cases: Cases, keys: Sequence[str], columns: Columns) -> str:
     """Return a table in Markdown: a row for each policy and setting, over its seeds."""
-    lines = [f"| {' | '.join((*keys, 'seeds', *COLUMNS))} |", "|" + "---|" * (len(keys) + 1 + len(COLUMNS))]
+    lines = [f"| {' | '.join((*keys, 'seeds', *columns))} |", "|" + "---|" * (len(keys) + 1 + len(columns))]
     for values, group in cases.groupby(list(keys), sort=False, dropna=False):
-        cells = [_shown(get(group), show) for get, show in COLUMNS.values()]
+        cells = [_shown(get(group), show) for get, show in columns.values()]
         lines.append(f"| {' | '.join((*map(str, values), str(len(group)), *cells))} |")
     return "\n".join(lines)
 
@@ -133,7 +177,9 @@ def main() -> int:
         gangplan("compare", *inputs, *more, "--out", home / "compared")
         keys = ["policy", *(setting.partition("=")[0] for setting in a.settings)]
         print(f"\n{SCENARIOS[name].title}, {a.days} days\n")
-        print(table(cases_of(home / "compared", home / SITE), keys), flush=True)
+        cases = cases_of(home / "compared", home / SITE, parse_duration(a.period))
+        print(table(cases, keys, FIGURES), end="\n\n")
+        print(table(cases, keys, PATIENCE), flush=True)
     return 0
 
 
