@@ -117,7 +117,7 @@ class _Filling:
     Each turn depends on the one before, so all is kept in lists of plain integers.
     """
 
-    def __init__(self, state: State, candidates: Ints, placeable: Bools, commit: Ints) -> None:
+    def __init__(self, state: State, candidates: Ints, placeable: Bools, commit: Ints, place: Ints) -> None:
         w, b = state.workloads, state.budgets
         self.parent: list[int] = b.parent.tolist()
         self.path = {leaf: b.path(leaf) for leaf in set(w.leaf[candidates].tolist())}
@@ -137,7 +137,7 @@ class _Filling:
         unclaimed, submitted_s = ~claimed[candidates], w.submitted_s[candidates]
         by_age = candidates[np.lexsort((candidates, submitted_s, unclaimed))].tolist()
         self.age = {j: i for i, j in enumerate(by_age)}  # who of several leaves' heads goes first
-        turn = np.lexsort((seniority(state)[candidates], unclaimed))[::-1]
+        turn = np.lexsort((place[candidates], unclaimed))[::-1]
         self.queue: dict[int, list[int]] = {}
         for j, leaf in zip(candidates[turn].tolist(), w.leaf[candidates[turn]].tolist(), strict=True):
             self.queue.setdefault(leaf, []).append(j)
@@ -230,14 +230,14 @@ def standing_ratio(state: State) -> Floats:
 
     Pending work does not count here: what runs is judged by what its allocation has, not by what it asks for.
     """
-    return _standing_ratio(state, commitments(state))
+    return _standing_ratio(state, commitments(state), seniority(state))
 
 
-def _standing_ratio(state: State, commit: Ints) -> Floats:
+def _standing_ratio(state: State, commit: Ints, place: Ints) -> Floats:
     w, b = state.workloads, state.budgets
     out = np.zeros(w.count)
     js = np.flatnonzero(w.running & w.allocated & (w.leaf >= 0))
-    js = js[np.lexsort((seniority(state)[js], ~state.protected[js], w.leaf[js]))]
+    js = js[np.lexsort((place[js], ~state.protected[js], w.leaf[js]))]
     leaf = w.leaf[js]
     before = np.cumsum(commit[js]) - commit[js]
     before -= before[np.searchsorted(leaf, leaf)]  # of its own leaf only
@@ -258,8 +258,8 @@ def rank(state: State, candidates: Ints, placeable: Bools) -> Order:
         order and commits nothing, so that it neither loses its claim nor blocks its siblings.
     """
     w, policy = state.workloads, state.policy
-    commit = commitments(state)
-    filling = _Filling(state, candidates, placeable, commit)
+    commit, place = commitments(state), seniority(state)
+    filling = _Filling(state, candidates, placeable, commit, place)
     if policy.order == "fair_tree":
         filling.by_tree()
     else:
@@ -270,17 +270,16 @@ def rank(state: State, candidates: Ints, placeable: Bools) -> Order:
     ratio[sequence] = [r for _, r in filling.turns]
     if policy.order == "fair_tree":  # rule 7 holds whatever the order: what is within its share goes first
         sequence = sequence[np.argsort(ratio[sequence] > 1, kind="stable")]
-    return _priced(state, sequence, ratio, commit)
+    return _priced(state, sequence, ratio, _tiers(state, ratio, commit, place))
 
 
-def _priced(state: State, sequence: Ints, ratio: Floats, commit: Ints) -> Order:
+def _priced(state: State, sequence: Ints, ratio: Floats, tier: Ints) -> Order:
     w = state.workloads
     k = len(sequence)
     position = np.full(w.count, k, dtype=np.int64)
     position[sequence] = np.arange(k)
     highest = np.full(w.count, np.inf)
     highest[sequence] = np.maximum.accumulate(ratio[sequence]) if k else 0.0
-    tier = _tiers(state, ratio, commit)
     price = prices(highest, tier)
     price[sequence] *= 1 - SEPARATION * np.arange(k) / max(k, 1)
     in_money = _in_money(state, sequence)
@@ -303,12 +302,12 @@ def prices(ratio: Floats, tier: Ints) -> Floats:
     return price
 
 
-def _tiers(state: State, ratio: Floats, commit: Ints) -> Ints:
+def _tiers(state: State, ratio: Floats, commit: Ints, place: Ints) -> Ints:
     """Return the tier of every workload: running work is judged by its standing ratio and the site's band."""
     w = state.workloads
     tier = np.where(w.allocated, np.where(ratio <= 1, WITHIN, BEYOND), UNALLOCATED).astype(np.int64)
     running = w.running & w.allocated
-    within = (_standing_ratio(state, commit) <= 1 + state.policy.band) & (w.leaf >= 0)
+    within = (_standing_ratio(state, commit, place) <= 1 + state.policy.band) & (w.leaf >= 0)
     tier[running] = np.where(within[running], WITHIN, BEYOND)
     return tier
 

@@ -135,10 +135,23 @@ class World:
         return free
 
     def round_at(self, now_s: int, newest: int | None = None) -> Round:
-        """Return the question of the round at `now_s`; the `newest` workload, where given, stands last."""
-        js = np.flatnonzero((self.phase == Phase.PENDING) | (self.phase == Phase.RUNNING))
+        """Return the question of the round at `now_s`.
+
+        Parameters
+        ----------
+        newest : int or None
+            A workload that arrives between rounds: it stands last, beside what runs or is promised a start.
+            Who else waits has no say before the next round.
+        """
+        asks = self.phase == Phase.RUNNING
+        if newest is None:
+            asks |= self.phase == Phase.PENDING
+        else:
+            asks[list(self.promises)] = True
+            asks[newest] = False
+        js = np.flatnonzero(asks)
         if newest is not None:
-            js = np.append(js[js != newest], newest)
+            js = np.append(js, newest)
         runs = self.phase[js] == Phase.RUNNING
         workloads = _cut(
             self.jobs,
