@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -51,12 +51,19 @@ class SlurmSource:
 
     name = "slurm"
 
-    def __init__(self, site: Site, settings: SlurmEntry, tools: Tools) -> None:
-        self.site, self.settings, self.tools = site, settings, tools
+    def __init__(
+        self,
+        site: Site,
+        settings: SlurmEntry,
+        tools: Tools,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.site, self.settings, self.tools, self.clock = site, settings, tools, clock
         self.types: dict[str, str | None] = {}
         self.owner: dict[str, tuple[str, str]] = {}
         self.equal: set[str] = set()
-        self.steps = Steps(tools, self._jobs, settings.start_timeout)
+        self.steps = Steps(tools, self._jobs, settings.start_timeout, sleep=sleep, clock=clock)
 
     @cached_property
     def config(self) -> dict[str, str]:
@@ -70,7 +77,7 @@ class SlurmSource:
 
     def observe(self) -> World:
         """Look at jobs, nodes, topology, partitions and reservations."""
-        time_s = int(time.time())
+        time_s = int(self.clock())
         raw_jobs = read_json(self.tools, "squeue", "--json")
         nodes = read_nodes(self._nodes(raw_jobs))
         switches = read_topology(self._topology())

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.simulation.trace import UNSAID
 from planner.comment import LONGEST
+from planner.simulation.trace import UNSAID
 from planner.traces.comment import Contract, contract_of
 
 NOTHING = Contract()
