@@ -14,15 +14,20 @@ from planner.model.site import (
     Lookback,
     PlanAhead,
     Preemption,
+    Run,
     Site,
     Solver,
 )
 from planner.scan import Loc
-from planner.schema.base import json_schema, validate
-from planner.schema.site import BackendName, BudgetEntry, ContractEntry, FairShareEntry, SiteEntry
+from planner.schema.base import Entry, json_schema, validate, validate_part
+from planner.schema.site import BackendName, BudgetEntry, ContractEntry, FairShareEntry, RunEntry, SiteEntry
+from planner.schema.slurm import SlurmEntry
 from planner.schema.types import MAX_NAME, plain
 from planner.strict import Document, key_path, parse, read_text
 from planner.units import format_duration
+
+SOURCES: dict[str, type[Entry]] = {"slurm": SlurmEntry}
+"""What each type of source may be told; any other type is left to whoever reads it."""
 
 BACKENDS: tuple[str, ...] = get_args(BackendName)
 """Names that `solver.backend` may have."""
@@ -45,6 +50,7 @@ def site_of(document: Document) -> Site:
         _check_tree(document, entry.budgets)
         _check_contract(document, entry.contract)
         check_clusters(document, entry.clusters)
+        _check_source(document, entry)
     document.finish()
     assert entry is not None
     return _to_site(entry)
@@ -130,6 +136,13 @@ def _check_contract(document: Document, contract: ContractEntry) -> None:
         document.contradiction(place, fault, low_at, high_at)
 
 
+def _check_source(document: Document, entry: SiteEntry) -> None:
+    """Report what a source of a known type cannot be told."""
+    known = SOURCES.get(entry.source.type) if entry.source else None
+    if known is not None and document.sound(("source",)):
+        validate_part(document, known, ("source",))
+
+
 # -- conversion --------------------------------------------------------------------------------------
 
 
@@ -147,6 +160,22 @@ def _to_site(entry: SiteEntry) -> Site:
         ledger=entry.ledger,
         clusters=tuple(map(to_cluster, entry.clusters)),
         source=plain(entry.source_as_written),
+        run=_to_run(entry.run),
+    )
+
+
+def _to_run(entry: RunEntry) -> Run:
+    """Turn the way of rounds into the planner's terms."""
+    health = entry.health
+    return Run(
+        entry.state,
+        entry.metrics,
+        entry.pages,
+        entry.max_age,
+        tuple(health.command),
+        health.timeout,
+        health.settle,
+        tuple(entry.on_empty),
     )
 
 

@@ -14,6 +14,8 @@ from planner.errors import GangplanError, InputError
 
 COMMANDS = {
     "plan": "Plan one round; nothing is applied.",
+    "run": "The cron entry: read a cluster, plan, and carry the plan out.",
+    "slurm": "Check a Slurm cluster's set-up, look at it, import its history.",
     "verify": "Check a plan against its snapshot.",
     "place": "Place one new workload beside a standing plan, without a solver.",
     "explain": "Say why a workload waits, or when a new one would start.",

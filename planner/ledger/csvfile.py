@@ -6,9 +6,11 @@ import csv
 import io
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy import Connection
 
 from planner.errors import InputError
 from planner.ledger.demand import Coverage
@@ -45,18 +47,31 @@ def import_csv(ledger: Ledger, path: Path, whole: bool = True) -> Counts:
 
     With `whole`, the hours that its new intervals touch are known from then on.
     """
+    faults: list[str] = []
     with ledger.write() as connection:
-        recorder, coverage, faults = Recorder(connection), Coverage(), list[str]()
-        new = recorder.record(_read(path, faults))
-        if whole:
-            coverage.touch(new)
-            coverage.flush(connection)
-        else:
-            for _ in new:
-                pass
-        recorder.finish()
+        counts = _recorded(connection, _read(path, faults), whole)
         if faults:
             raise InputError(faults)
+    return counts
+
+
+def import_statements(ledger: Ledger, said: Iterable[Interval]) -> Counts:
+    """Import statements that are no file; the hours that new ones touch are known from then on."""
+    with ledger.write() as connection:
+        return _recorded(connection, said, whole=True)
+
+
+def _recorded(connection: Connection, said: Iterable[Interval], whole: bool) -> Counts:
+    recorder = Recorder(connection)
+    new = recorder.record(said)
+    if whole:
+        coverage = Coverage()
+        coverage.touch(new)
+        coverage.flush(connection)
+    else:
+        for _ in new:
+            pass
+    recorder.finish()
     return recorder.counts
 
 

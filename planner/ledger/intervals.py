@@ -249,6 +249,12 @@ def _known(connection: Connection, source: str, workloads: list[str]) -> dict[st
     return out
 
 
+def known(connection: Connection, source: str, workloads: list[str]) -> dict[Key, Interval]:
+    """Return what is held true of some workloads of a source, by run."""
+    rows = _known(connection, source, sorted(set(workloads)))
+    return {key: row.said for family in rows.values() for key, row in family.items()}
+
+
 def interval_of(row: Any) -> Interval:
     """Return the statement in a row of `intervals`."""
     return Interval(

@@ -13,8 +13,14 @@ from planner.model.snapshot import Reservation
 from planner.model.workload import Placement
 
 
-def record_round(connection: Connection, plan: Plan, snapshot: str) -> int:
-    """Record a plan, and return its fence; `snapshot` is a digest of what it was made from."""
+def record_round(
+    connection: Connection, plan: Plan, snapshot: str, standing: tuple[Reservation, ...] = ()
+) -> int:
+    """Record a plan, and return its fence; `snapshot` is a digest of what it was made from.
+
+    Of the `standing` promises those that the plan fulfils now stay on record too: they are kept when their
+    workloads are seen to run, and not when somebody means to start them.
+    """
     actions = Counter(d.action for d in plan.decisions)
     row = {
         "time_s": plan.time_s,
@@ -26,6 +32,8 @@ def record_round(connection: Connection, plan: Plan, snapshot: str) -> int:
         "preemptions": actions["preempt"],
     }
     fence = int(connection.execute(insert(rounds).values(row).returning(rounds.c.fence)).scalar_one())
+    starts = {d.workload for d in plan.decisions if d.action == "start"}
+    due = [r for r in standing if r.workload in starts]
     kept = [
         {
             "fence": fence,
@@ -33,7 +41,7 @@ def record_round(connection: Connection, plan: Plan, snapshot: str) -> int:
             "start_s": r.start_s,
             "placement": json.dumps([[p.node, p.gpus] for p in r.placement]),
         }
-        for r in plan.reservations
+        for r in (*plan.reservations, *due)
     ]
     if kept:
         connection.execute(insert(promises), kept)

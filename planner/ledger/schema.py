@@ -23,7 +23,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = "0001"
+VERSION = "0002"
 """The newest migration: what a ledger must be at to be used."""
 
 HOUR_S = 3600
@@ -155,3 +155,49 @@ promises = Table(
     PrimaryKeyConstraint("fence", "workload"),
 )
 """The promises of each round; `placement` is JSON: a list of [node, GPUs]."""
+
+lease = Table(
+    "lease",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    _whole("token"),
+    _name("holder"),
+    _whole("until_s"),
+    CheckConstraint("id = 1", name="one_lease"),
+)
+"""One row: who may plan until when, and the token that grows each time the lease changes hands."""
+
+workloads = Table(
+    "workloads",
+    metadata,
+    _name("source"),
+    _name("workload"),
+    _whole("submitted_s"),
+    _whole("seen_s"),
+    Column("occupancy", NAME),
+    Column("placement", NAME),
+    _whole("failures"),
+    _whole("retry_s"),
+    PrimaryKeyConstraint("source", "workload"),
+)
+"""What a source forgets of its workloads: the first submit, what the newest start was decided as, where it
+was last seen to run (JSON as in `promises`), and how often it failed to start and when to try again."""
+
+nodes = Table(
+    "nodes",
+    metadata,
+    _name("source"),
+    _name("node"),
+    _whole("unwell_s"),
+    Column("repairing", Boolean, nullable=False),
+    PrimaryKeyConstraint("source", "node"),
+)
+"""When a node was last seen unwell, and whether its repair has been called for since."""
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("source", NAME, primary_key=True),
+    _whole("until_s"),
+)
+"""Up to when the accounts of a source have been read."""

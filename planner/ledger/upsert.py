@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 Row = dict[str, Any]
-Change = Callable[[Any, Any], ColumnElement[int]]
+Change = Callable[[Any, Any], ColumnElement[Any]]
 """From the column as it stands and as it is offered to what it becomes."""
 
 BATCH = 1000
@@ -33,3 +33,8 @@ def upsert(connection: Connection, table: Table, rows: Iterable[Row], changes: d
 def add(there: Any, offered: Any) -> ColumnElement[int]:
     """Add what is offered."""
     return there + offered  # type: ignore[no-any-return]
+
+
+def replace(there: Any, offered: Any) -> ColumnElement[Any]:
+    """Take what is offered."""
+    return offered  # type: ignore[no-any-return]

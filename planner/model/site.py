@@ -79,6 +79,20 @@ class PlanAhead:
 
 
 @dataclass(frozen=True)
+class Run:
+    """How `gangplan run` goes about its rounds; fields as in the site file, commands as argument lists."""
+
+    state: str = "/var/lib/gangplan"
+    metrics: str | None = None
+    pages: str | None = None
+    max_age_s: int = 120
+    health_command: tuple[str, ...] = ()
+    health_timeout_s: int = 30
+    settle_s: int = 300
+    on_empty: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Site:
     """A whole site file.
 
@@ -100,3 +114,4 @@ class Site:
     ledger: str | None = None
     clusters: tuple[Cluster, ...] = ()
     source: dict[str, Any] | None = None
+    run: Run = field(default_factory=Run)

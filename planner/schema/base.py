@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from planner.scan import Loc
 from planner.schema.wording import place_of, reword
 from planner.strict import Document
 
@@ -52,6 +53,18 @@ def validate(document: Document, model: type[Model], fillers: dict[str, Any]) ->
             return None
         holes.add(found)
         data = {**fillers, **holes.cut(document.data)}
+
+
+def validate_part(document: Document, model: type[Entry], loc: Loc) -> None:
+    """Check what stands at a place of a document that is otherwise well-formed; faults go to the document."""
+    part: Any = document.data
+    for step in loc:
+        part = part[step]
+    try:
+        model.model_validate(part)
+    except ValidationError as error:
+        for detail in error.errors(include_url=False)[:MAX_ERRORS]:
+            document.fault((*loc, *place_of(detail)), reword(detail, model))
 
 
 def json_schema(model: type[Entry], title: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from planner.schema.types import (
     Ratio,
     ShareOfOne,
     ShortDuration,
+    Text,
     Weight,
     WindowDuration,
 )
@@ -151,6 +152,34 @@ class SourceEntry(Entry):
     """Which source."""
 
 
+class HealthEntry(Entry):
+    """Who else knows which nodes are unhealthy."""
+
+    command: list[Text] = Field(default=[])
+    """Program and arguments; each line it prints is a node, and after a blank why it is unhealthy."""
+    timeout: ShortDuration = Field(default="30s", validate_default=True)
+    """How long the command may take."""
+    settle: Duration = Field(default="5m", validate_default=True)
+    """How long a node must have been healthy before anything starts on it again."""
+
+
+class RunEntry(Entry):
+    """How `gangplan run` goes about its rounds."""
+
+    state: Name = "/var/lib/gangplan"
+    """Folder for the lock, the newest plan and the snapshot it was made from."""
+    metrics: Name | None = None
+    """File for metrics in Prometheus' text format; null = none."""
+    pages: Name | None = None
+    """Folder for the static site; null = none."""
+    max_age: ShortDuration = Field(default="2m", validate_default=True)
+    """A plan whose snapshot is older than this when it is to be applied is dropped."""
+    health: HealthEntry = Field(default={}, validate_default=True)
+    """Unhealthy nodes that the source does not know of."""
+    on_empty: list[Text] = Field(default=[])
+    """Program and arguments called, with node and reason appended, when a draining node has become empty."""
+
+
 class SiteEntry(Entry):
     """A whole site file."""
 
@@ -174,6 +203,8 @@ class SiteEntry(Entry):
     """An inventory, for simulations and for sources that cannot report topology."""
     source: SourceEntry | None = None
     """Where `run` reads and applies; null for use with files only."""
+    run: RunEntry = Field(default={}, validate_default=True)
+    """How `run` goes about its rounds."""
 
     @property
     def source_as_written(self) -> dict[str, Any] | None:

@@ -1,19 +1,11 @@
-"""The contract as it travels in the comment of a Slurm job: `{"min_runtime": "4h", "resumable": true}`.
-
-People write comments for other ends too. What is no JSON object says nothing of the contract; keys that are
-not known here are passed over.
-"""
+"""What of the contract a trace takes from the comment of a Slurm job."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
+from planner.comment import said_in
 from planner.simulation.trace import UNSAID
-from planner.units import parse_duration
-
-LONGEST = 4096
-"""Characters of a comment that is looked at; Slurm takes 1,023 bytes."""
 
 
 @dataclass(frozen=True)
@@ -39,28 +31,7 @@ class Contract:
 
 
 def contract_of(comment: str) -> Contract:
-    """Return what a comment says of the contract."""
-    said = _object(comment)
-    min_runtime_s, resumable = _seconds(said.get("min_runtime")), said.get("resumable")
-    flag = resumable if isinstance(resumable, bool) else None
-    faulty = ("min_runtime" in said and min_runtime_s == UNSAID) or ("resumable" in said and flag is None)
-    return Contract(min_runtime_s, flag, faulty)
-
-
-def _seconds(value: object) -> int:
-    """Return the seconds of a duration; `UNSAID` of anything else."""
-    try:
-        return parse_duration(value) if isinstance(value, str) else UNSAID
-    except ValueError:
-        return UNSAID
-
-
-def _object(comment: str) -> dict[str, object]:
-    """Return the JSON object that a comment is; of any other, nothing."""
-    if not comment.lstrip().startswith("{") or len(comment) > LONGEST:
-        return {}
-    try:
-        said = json.loads(comment)
-    except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
+    """Return what a comment says of min runtime and progress."""
+    said = said_in(comment)
+    faulty = any(fault.startswith(("min_runtime", "resumable")) for fault in said.faults)
+    return Contract(UNSAID if said.min_runtime_s is None else said.min_runtime_s, said.resumable, faulty)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.comment import LONGEST
 from planner.simulation.trace import UNSAID
-from planner.traces.comment import LONGEST, Contract, contract_of
+from planner.traces.comment import Contract, contract_of
 
 NOTHING = Contract()
 FAULTY = Contract(faulty=True)
@@ -29,7 +30,7 @@ FAULTY = Contract(faulty=True)
         ("{not json", NOTHING),
         ('["min_runtime", "4h"]', NOTHING),
         ('{"min_runtime": 240}', FAULTY),
-        ('{"min_runtime": null}', FAULTY),
+        ('{"min_runtime": null}', Contract()),
         ('{"min_runtime": "four hours"}', FAULTY),
         ('{"min_runtime": "-4h", "resumable": true}', Contract(resumable=True, faulty=True)),
         ('{"min_runtime": "4h", "resumable": "yes"}', Contract(14_400, faulty=True)),

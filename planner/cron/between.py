@@ -1,0 +1,70 @@
+"""Between two rounds: new work that fits beside the standing plan starts at once, without a solver.
+
+Only workloads that no round has seen are looked at; whoever a round told to wait waits for the next one.
+Nothing that the plan protects or promises is touched (`planner.place`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from planner.model.plan import Decision, Plan, Reason, SolverSummary
+from planner.model.site import Site
+from planner.model.snapshot import Snapshot
+from planner.model.workload import Workload
+from planner.place import Result, Standing, after
+
+STANDS = {
+    "running": Reason("Standing", "runs on until the next round"),
+    "stopping": Reason("Standing", "is leaving its nodes"),
+    "pending": Reason("NextRound", "waits for the next round"),
+}
+
+
+def place_new(site: Site, snapshot: Snapshot, new: Collection[str]) -> Plan:
+    """Return a plan that leaves all as it stands, and starts what is new and fits, the oldest first."""
+    arrived = sorted((w for w in snapshot.workloads if w.id in new), key=lambda w: (w.submitted_s, w.id))
+    rest = tuple(w for w in snapshot.workloads if w.id not in new)
+    here = replace(snapshot, workloads=rest)
+    decided: dict[str, Decision] = {}
+    for workload in arrived:
+        plan = _plan(here, {})
+        result = Standing(site, here, plan).place(workload)
+        told = (result.decision, *result.preempted)
+        decided |= {d.workload: d for d in told}
+        if result.decision.action == "start":
+            here = _after(here, workload, result)
+        else:
+            here = replace(here, workloads=(*here.workloads, workload))
+    return _plan(snapshot, decided)
+
+
+def _after(snapshot: Snapshot, workload: Workload, result: Result) -> Snapshot:
+    """Return the world with a new workload in its place, and without those that made room."""
+    there = replace(snapshot, workloads=(*snapshot.workloads, workload))
+    return after(there, _plan(there, {d.workload: d for d in (result.decision, *result.preempted)}))
+
+
+def _plan(snapshot: Snapshot, decided: dict[str, Decision]) -> Plan:
+    """Return a plan with these decisions, and all else as it stands."""
+    return Plan(
+        time_s=snapshot.time_s,
+        solver=SolverSummary("place", "feasible", 0.0, None, None, 0.0),
+        decisions=tuple(decided.get(w.id) or _stands(w) for w in snapshot.workloads),
+        reservations=snapshot.reservations,
+        nodes=(),
+        shares=(),
+        fragmentation={},
+        warnings=(),
+    )
+
+
+def _stands(w: Workload) -> Decision:
+    action = {"running": "keep", "stopping": "preempt", "pending": "wait"}[w.state]
+    return Decision(w.id, action, STANDS[w.state], w.allocation, w.gpus, w.occupancy)  # type: ignore[arg-type]
+
+
+def newcomers(workloads: Sequence[Workload], seen: Collection[str]) -> set[str]:
+    """Return what waits and has not been seen."""
+    return {w.id for w in workloads if w.state == "pending" and w.id not in seen}

@@ -1,0 +1,1 @@
+"""Sources: the systems that run the work, each read and driven through one interface."""
