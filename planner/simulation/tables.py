@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -73,6 +73,8 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "occupancy": TEXT,
         "min_runtime_s": SPAN,
         "resumable": FLAG,
+        "topology_required": TEXT,
+        "topology_preferred": TEXT,
         "debug": FLAG,
         "largest": FLAG,
         "submitted_s": TIME,
@@ -218,6 +220,8 @@ def workloads(measured: Measured) -> pd.DataFrame:
             "occupancy": _occupancy(terms.allocated[rows]),
             "min_runtime_s": terms.min_runtime_s[rows],
             "resumable": trace.resumable[rows],
+            "topology_required": _wishes(trace.topology_required, rows),
+            "topology_preferred": _wishes(trace.topology_preferred, rows),
             "debug": terms.debug[rows],
             "largest": largest(history)[rows],
             "submitted_s": trace.submitted_s[rows],
@@ -333,6 +337,11 @@ def _named(names: Any, index: Ints) -> pd.Series[str]:
 
 def _occupancy(allocated: Bools) -> pd.Series[str]:
     return _named(("unallocated", "allocated"), allocated.astype(np.int64))
+
+
+def _wishes(levels: Sequence[str | None], rows: Ints) -> pd.Series[str]:
+    """Return the level that each workload asks for; empty where it asks for none."""
+    return _named([level or "" for level in levels], rows)
 
 
 def _known(times_s: Ints) -> pd.Series[Any]:
