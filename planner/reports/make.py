@@ -13,9 +13,10 @@ from planner.model.site import Site
 from planner.planfile import load_plan
 from planner.reports.frames import books
 from planner.reports.frames.moment import DAY_S, most_waited_for_s, simulated_site, snapshot_at
-from planner.reports.frames.scene import scene_of
+from planner.reports.frames.scene import Scene, scene_of
 from planner.reports.frames.simulated import Simulated
-from planner.reports.pages import allocations, fragmentation
+from planner.reports.frames.timeline import of_scene, of_simulation
+from planner.reports.pages import allocations, fragmentation, timeline
 from planner.reports.pages.document import render
 from planner.round import plan_round
 from planner.simulation.output import SUMMARY
@@ -90,22 +91,41 @@ def _allocations(request: Request) -> str:
 
 
 def _fragmentation(request: Request) -> str:
-    if request.is_ledger:
-        raise InputError(
-            [f"{request.source}: a ledger knows no nodes, write a snapshot or a simulation's folder"]
-        )
-    simulated = Simulated(request.path) if request.path.is_dir() else None
-    if simulated is not None:
-        site = simulated_site(simulated) if request.site_path is None else request.site()
-        at_s = most_waited_for_s(simulated)
-        scene = scene_of(site, snapshot_at(simulated, at_s))
-        source = f"Simulation: {simulated.title}; the moment shown is day {at_s / DAY_S:.2f}"
-    else:
-        site = request.site()
-        snapshot = load_snapshot(request.path, site)
-        scene = scene_of(site, snapshot, None if request.plan_path is None else load_plan(request.plan_path))
-        source = f"Snapshot of {format_time(snapshot.time_s)}, as the round leaves it"
+    simulated = _simulated(request)
+    if simulated is None:
+        scene = _scene(request)
+        source = f"Snapshot of {format_time(scene.now_s)}, as the round leaves it"
+        return render(fragmentation.page(scene, source))
+    site = simulated_site(simulated) if request.site_path is None else request.site()
+    at_s = most_waited_for_s(simulated)
+    scene = scene_of(site, snapshot_at(simulated, at_s))
+    source = f"Simulation: {simulated.title}; the moment shown is day {at_s / DAY_S:.2f}"
     return render(fragmentation.page(scene, source, simulated))
+
+
+def _timeline(request: Request) -> str:
+    simulated = _simulated(request)
+    if simulated is not None:
+        found, names = of_simulation(simulated), list(simulated.shares)
+        return render(timeline.page(found, names, f"Simulation: {simulated.title}"))
+    scene = _scene(request)
+    names = [row.allocation for row in scene.plan.shares]
+    source = f"Snapshot of {format_time(scene.now_s)} and its plan; what runs is drawn on as if it stayed"
+    return render(timeline.page(of_scene(scene), names, source))
+
+
+def _simulated(request: Request) -> Simulated | None:
+    """Return the simulation asked for; None where it is a snapshot, InputError where it is a ledger."""
+    if request.is_ledger:
+        fix = "write a snapshot, or the folder of a simulation"
+        raise InputError([f"{request.source}: a ledger knows no nodes, {fix}"])
+    return Simulated(request.path) if request.path.is_dir() else None
+
+
+def _scene(request: Request) -> Scene:
+    site = request.site()
+    snapshot = load_snapshot(request.path, site)
+    return scene_of(site, snapshot, None if request.plan_path is None else load_plan(request.plan_path))
 
 
 def _now_s(now: str | None) -> int:
@@ -117,4 +137,8 @@ def _now_s(now: str | None) -> int:
         raise InputError([f"--now: {error}"]) from None
 
 
-KINDS: dict[str, Callable[[Request], str]] = {"allocations": _allocations, "fragmentation": _fragmentation}
+KINDS: dict[str, Callable[[Request], str]] = {
+    "allocations": _allocations,
+    "fragmentation": _fragmentation,
+    "timeline": _timeline,
+}

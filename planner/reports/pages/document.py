@@ -107,7 +107,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Canvas:
-    """The timeline: its data in compact arrays, drawn by `web/timeline.js`."""
+    """The timeline: its data in compact arrays; `web/timeline.js` draws them, and makes the table of them."""
 
     name: str
     sentence: str
@@ -181,11 +181,12 @@ def _policy(scripts: Sequence[str]) -> str:
 
 def _data(part: Chart | Grid | Canvas) -> Markup:
     """Return what the page's script needs of a part, as JSON that cannot end its element."""
-    out: dict[str, Any] = {"table": _columns(part.table)}
+    if isinstance(part, Canvas):
+        out: dict[str, Any] = {"canvas": part.data}
+    else:
+        out = {"table": _columns(part.table)}
     if isinstance(part, Chart):
         out["figures"] = [panel.figure for panel in part.panels]
-    if isinstance(part, Canvas):
-        out["canvas"] = part.data
     text = json.dumps(out, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028"))  # noqa: S704 - escaped here
 

@@ -3,6 +3,7 @@
 const report = (() => {
   const root = document.documentElement;
   const cache = new Map();
+  const made = new Map();  // tables that other scripts make from arrays of their own
 
   function data(part) {
     if (!cache.has(part)) cache.set(part, JSON.parse(document.getElementById("data-" + part).textContent));
@@ -150,7 +151,8 @@ const report = (() => {
   for (const behind of document.querySelectorAll(".behind")) {
     behind.addEventListener("toggle", () => {
       if (!behind.open || behind.querySelector("button")) return;
-      const part = behind.dataset.part, { table } = data(part), { count } = cells(table);
+      const part = behind.dataset.part, table = made.has(part) ? made.get(part)() : data(part).table;
+      const { count } = cells(table);
       const save = element("button", "Download CSV");
       save.addEventListener("click", () => {
         const link = element("a");
@@ -192,5 +194,5 @@ const report = (() => {
   age();
   setInterval(age, 30000);
 
-  return { data, colour, dark, element, redraws };
+  return { data, colour, element, redraws, made };
 })();
