@@ -123,6 +123,42 @@ def into_rows(rows: tuple[ShareRow, ...], found: Account) -> tuple[ShareRow, ...
     )
 
 
+@dataclass(frozen=True)
+class HourRow:
+    """One hour of one allocation, in micro budget units; `there` is what all allocations could share."""
+
+    hour_s: int
+    allocation: str
+    there: int
+    entitled: int
+    owed: int
+    delivered: int
+    unallocated: int
+    demand: int
+
+
+def by_hour(site: Site, ledger: Ledger, begin_s: int, now_s: int) -> list[HourRow]:
+    """Return what the ledger says of each known hour from `begin_s` to `now_s`, never decayed."""
+    with ledger.read() as connection:
+        hours = known_hours(connection, begin_s, now_s)
+        held = occupied(connection, begin_s, now_s)
+        free = occupied(connection, begin_s, now_s, "unallocated")
+        there = _inventory(site) or latest_capacity(connection)
+    books = _Books(site, there, hours)
+    used, unallocated = books.used(held), books.used(free)
+    out = []
+    for hour in hours:
+        units, surplus = (x.get(hour.hour_s, Counter[str]()) for x in (used, unallocated))
+        due = {a: (entitled, asked) for a, entitled, asked in books.due(hour, hour.last_s - hour.first_s)}
+        whole = sum(entitled for entitled, _ in due.values())
+        for a in books.shares or sorted(units.keys() | due.keys()):
+            entitled, asked = due.get(a, (0, 0))
+            wanted = max(units[a], asked)
+            owed = min(entitled, wanted)
+            out.append(HourRow(hour.hour_s, a, whole, entitled, owed, units[a], surplus[a], wanted))
+    return out
+
+
 def _inventory(site: Site) -> dict[str, int]:
     """Return the GPUs of a site file by type."""
     out = Counter[str]()

@@ -91,6 +91,7 @@ def add_broken_domain(a: Assembler, p: Problem, x: Columns, free: Ints) -> None:
     """
     nodes = p.board.state.nodes
     gpus = p.classes.size[x.place_class] * x.unit
+    cost = BROKEN_DOMAIN_COST * p.board.state.policy.keep_whole
     for level in range(len(nodes.domain)):
         domain = nodes.domain[level]
         inside = domain >= 0
@@ -103,7 +104,7 @@ def add_broken_domain(a: Assembler, p: Problem, x: Columns, free: Ints) -> None:
             continue
         ds, row = np.unique(of_place[takes], return_inverse=True)
         labels = np.column_stack((np.full_like(ds, level), ds))
-        broken = a.columns("broken_domain", labels, objective=-BROKEN_DOMAIN_COST * total[ds], upper=1)
+        broken = a.columns("broken_domain", labels, objective=-cost * total[ds], upper=1)
         rows = a.rows("broken_domain", labels, upper=0)
         a.put(rows[row], x.place[takes], gpus[takes])
         a.put(rows, broken, -total[ds])
@@ -125,9 +126,8 @@ def add_broken_node(a: Assembler, p: Problem, x: Columns, free: Ints) -> None:
     if not len(small):
         return
     ds = np.unique(x.place_domain[small])
-    broken = a.columns(
-        "broken_node", ds[:, None], objective=-BROKEN_NODE_COST * node_gpus[ds], upper=count[ds]
-    )
+    cost = BROKEN_NODE_COST * p.board.state.policy.keep_whole
+    broken = a.columns("broken_node", ds[:, None], objective=-cost * node_gpus[ds], upper=count[ds])
     at = np.full(p.domains.count, -1, dtype=np.int64)
     at[ds] = np.arange(len(ds))
     for s in np.unique(size[small]).tolist():

@@ -345,6 +345,8 @@ class Policy:
         What one GPU-second of each pool costs.
     due_s : int
         A reservation that falls due within so many seconds is honoured in this round.
+    keep_whole : float
+        Weight of keeping nodes and domains whole, where starts have places of their choice; 1 is the model's.
     reservations : int
         Gangs that may be promised a later start at once; 0 = plan-ahead is off.
     horizon_s : int
@@ -360,6 +362,7 @@ class Policy:
     max_preempted_gpus: int = -1
     charge_micro: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     due_s: int = 60
+    keep_whole: float = 1.0
     reservations: int = 0
     horizon_s: int = 8 * 3600
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": "Run the same work under several policies, side by side.",
     "snapshot": "Cut a snapshot out of a simulated moment.",
     "trace": "Import, combine, make and show traces, the input of simulations.",
+    "report": "Draw what happened or is planned, as pages that open from disk.",
     "ledger": "Show, import, export and prune the record of who used what.",
     "check": "Validate a site file, and a snapshot against it.",
     "schema": "Print the JSON Schema of a site file, a snapshot or a plan.",

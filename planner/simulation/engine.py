@@ -21,7 +21,7 @@ from planner.simulation.recorder import Log, Recorder
 from planner.simulation.sampler import Sampler
 from planner.simulation.trace import UNSAID, Trace
 from planner.simulation.world import Phase, Run, World
-from solver.state import FOREVER_S, NodeState, Status
+from solver.state import FOREVER_S, NodeState, Spread, Status
 
 FINISH, CANCEL, NODE, SUBMIT = range(4)
 """Kinds of events, in the order in which they happen within a second."""
@@ -83,6 +83,7 @@ class Engine:
         self.policy = make(options.policy, Setting(site, trace, options.period_s, paths, options.seed))
         self.recorder, self.sampler = Recorder(), Sampler(self.world, options.sample_s)
         self.promised, self.first_promise = Log(3), set[int]()
+        self.promised_parts: list[list[tuple[int, int, int]]] = []
         self.node_changes = Log(3)
         self.queue: list[tuple[int, int, int, int]] = []  # time, kind, workload or change, run
         position = self.world.position.tolist()
@@ -289,6 +290,8 @@ class Engine:
             if row not in self.first_promise:
                 self.first_promise.add(row)
                 self.promised.add(self.now_s, row, p.start_s)
+                size = int(self.trace.gpus_per_replica[row])
+                self.promised_parts.append([(n, k * size, k) for n, k in sorted(p.parts)])
 
     def _count_money(self, round_: Round, verdict: Verdict) -> None:
         """Split the time since the last count, for who waits for its first start, by why it waited."""
@@ -335,6 +338,7 @@ class Engine:
             promised_at_s=promised_at_s,
             promised=promised,
             promised_start_s=promised_start_s,
+            promised_placement=Spread.of(self.promised_parts),
             effort=Effort(
                 len(self.solve_s), np.array(self.solve_s), self.exact, self.placed_between, self.wall_s
             ),

@@ -151,6 +151,8 @@ class History:
         Changes of the health of nodes (`NodeState`), in order.
     promised_at_s, promised, promised_start_s : int64[P]
         When a start was first promised, to which row of the trace, for when; kept promises and moved ones.
+    promised_placement : Spread over P
+        Where.
     """
 
     site: Site
@@ -168,4 +170,5 @@ class History:
     promised_at_s: Ints
     promised: Ints
     promised_start_s: Ints
+    promised_placement: Spread
     effort: Effort

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from planner.model.budget import leaf_shares
 from planner.simulation.history import Event, History
 from planner.simulation.metrics.hours import HOUR_S
 from planner.simulation.metrics.measure import Measured
 from planner.simulation.metrics.runs import NEVER, Fate
 from planner.simulation.metrics.waits import first_promises, kept_start_s, largest
-from solver.state import Bools, Ints, Spread
+from solver.state import Bools, Ints, NodeState, Spread
 
 PIECE = 20_000
 """Events that are made into text at a time: a placement of many nodes takes a line of many kilobytes."""
@@ -45,6 +46,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "gpus": GPUS,
         "nodes": TEXT,
         "occupancy": TEXT,
+        "lost_gpu_s": GPU_S,
     },
     "allocations": {
         "hour": COUNT,
@@ -66,7 +68,13 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "id": TEXT,
         "allocation": TEXT,
         "gpus": GPUS,
+        "replicas": COUNT,
+        "gpus_per_replica": GPUS,
         "occupancy": TEXT,
+        "min_runtime_s": SPAN,
+        "resumable": FLAG,
+        "topology_required": TEXT,
+        "topology_preferred": TEXT,
         "debug": FLAG,
         "largest": FLAG,
         "submitted_s": TIME,
@@ -95,6 +103,24 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "workload": TEXT,
         "start_s": TIME,
         "actual_start_s": TIME,
+        "nodes": TEXT,
+    },
+    "nodes": {
+        "node": TEXT,
+        "cluster": TEXT,
+        "gpus": GPUS,
+        "gpu_type": TEXT,
+        "levels": TEXT,
+        "location": TEXT,
+    },
+    "outages": {
+        "time_s": TIME,
+        "node": TEXT,
+        "state": TEXT,
+    },
+    "shares": {
+        "allocation": TEXT,
+        "share": PART,
     },
 }
 """Every table. A name that ends in `<level>` stands for a column for each level, the narrowest first."""
@@ -136,6 +162,7 @@ def events(measured: Measured, first: int = 0, last: int | None = None) -> pd.Da
             "gpus": terms.gpus[who],
             "nodes": _places(history.inventory.node_names, e.placement, range(*rows.indices(len(e.time_s)))),
             "occupancy": _occupancy(terms.allocated[who]),
+            "lost_gpu_s": e.lost_gpu_s[rows],
         }
     )
 
@@ -188,7 +215,13 @@ def workloads(measured: Measured) -> pd.DataFrame:
             "id": _named(trace.id, rows),
             "allocation": _named(_payers(history), rows),
             "gpus": terms.gpus[rows],
+            "replicas": trace.replicas[rows],
+            "gpus_per_replica": trace.gpus_per_replica[rows],
             "occupancy": _occupancy(terms.allocated[rows]),
+            "min_runtime_s": terms.min_runtime_s[rows],
+            "resumable": trace.resumable[rows],
+            "topology_required": _wishes(trace.topology_required, rows),
+            "topology_preferred": _wishes(trace.topology_preferred, rows),
             "debug": terms.debug[rows],
             "largest": largest(history)[rows],
             "submitted_s": trace.submitted_s[rows],
@@ -233,8 +266,42 @@ def promises(measured: Measured) -> pd.DataFrame:
             "workload": _named(history.trace.id, history.promised),
             "start_s": history.promised_start_s,
             "actual_start_s": _known(kept_start_s(history, measured.runs)),
+            "nodes": _places(
+                history.inventory.node_names, history.promised_placement, range(len(history.promised))
+            ),
         }
     )
+
+
+def nodes(measured: Measured) -> pd.DataFrame:
+    """Return the machines, in the order of their places."""
+    placed = sorted(
+        ((c, n) for c in measured.history.site.clusters for n in c.nodes),
+        key=lambda x: (x[0].name, x[1].location, x[1].name),
+    )
+    rows = [
+        (n.name, c.name, n.gpus, n.gpu_type or "", "/".join(c.levels), "/".join(n.location))
+        for c, n in placed
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS["nodes"]))
+
+
+def outages(measured: Measured) -> pd.DataFrame:
+    """Return how the health of nodes changed."""
+    history = measured.history
+    return pd.DataFrame(
+        {
+            "time_s": history.node_time_s,
+            "node": _named(history.inventory.node_names, history.node),
+            "state": _named([x.name.lower() for x in NodeState], history.node_state),
+        }
+    )
+
+
+def shares(measured: Measured) -> pd.DataFrame:
+    """Return the share of the clusters that is each allocation's own."""
+    found = leaf_shares(measured.history.site.budgets)
+    return pd.DataFrame({"allocation": list(found), "share": [float(share) for share in found.values()]})
 
 
 FRAMES: dict[str, Callable[[Measured], pd.DataFrame]] = {
@@ -244,6 +311,9 @@ FRAMES: dict[str, Callable[[Measured], pd.DataFrame]] = {
     "workloads": workloads,
     "cluster": cluster,
     "promises": promises,
+    "nodes": nodes,
+    "outages": outages,
+    "shares": shares,
 }
 
 
@@ -267,6 +337,11 @@ def _named(names: Any, index: Ints) -> pd.Series[str]:
 
 def _occupancy(allocated: Bools) -> pd.Series[str]:
     return _named(("unallocated", "allocated"), allocated.astype(np.int64))
+
+
+def _wishes(levels: Sequence[str | None], rows: Ints) -> pd.Series[str]:
+    """Return the level that each workload asks for; empty where it asks for none."""
+    return _named([level or "" for level in levels], rows)
 
 
 def _known(times_s: Ints) -> pd.Series[Any]:

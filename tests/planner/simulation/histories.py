@@ -75,7 +75,7 @@ def scene(
     ----------
     jobs : by id, how a workload differs from one of 8 GPUs and an hour, all of it protected, of `lab/a`
     events : time, id, event, and where it stands or stood; nothing is lost
-    promises : made when, for whom, for when
+    promises : made when, for whom, for when; all on 8 GPUs of `e1`
     samples : time, free, down, stranded; the largest gang is what is free
     """
     parsed = parse_site(site, "site.yaml")
@@ -108,6 +108,7 @@ def scene(
         promised_at_s=promised[0],
         promised=promised[1],
         promised_start_s=promised[2],
+        promised_placement=Spread.of([[(0, 8, 1)] for _ in promised[0]]),
         effort=Effort(len(solve_s), np.array(solve_s), 0, 0, 1.5),
     )
 

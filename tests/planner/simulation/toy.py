@@ -290,6 +290,7 @@ class _Play:
             promised_at_s=promises[0],
             promised=promises[1],
             promised_start_s=promises[2],
+            promised_placement=Spread.of([[] for _ in self.promises]),
             effort=Effort(rounds, np.array([self.luck.random() for _ in range(rounds)]), 0, 0, 1.5),
         )
 

@@ -1,0 +1,1 @@
+"""Frames as figures: plain dictionaries in the terms of plotly.js."""

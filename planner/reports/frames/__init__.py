@@ -1,0 +1,1 @@
+"""The numbers behind every chart, as data frames."""

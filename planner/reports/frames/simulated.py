@@ -1,0 +1,81 @@
+"""The folder of a simulation, read table by table as they are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from planner.simulation.output import read_summary, read_table
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What a simulation left in `folder`; InputError where that is none of this version."""
+
+    folder: Path
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Its figures."""
+        return read_summary(self.folder)
+
+    @property
+    def end_s(self) -> int:
+        """Seconds from the trace's start to the end."""
+        return int(self.summary["end_s"])
+
+    @property
+    def title(self) -> str:
+        """What was simulated, in a few words."""
+        days = self.end_s / 86_400
+        return f"{self.summary['policy']}, {days:.3g} days, {int(self.nodes['gpus'].sum()):,} GPUs"
+
+    @cached_property
+    def allocations(self) -> pd.DataFrame:
+        """By hour and allocation: owed, delivered, demand."""
+        return read_table(self.folder, "allocations")
+
+    @cached_property
+    def hours(self) -> pd.DataFrame:
+        """By hour: where the GPU time went."""
+        return read_table(self.folder, "hours")
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """Everything that happened, in order."""
+        return read_table(self.folder, "events")
+
+    @cached_property
+    def workloads(self) -> pd.DataFrame:
+        """How each workload fared."""
+        return read_table(self.folder, "workloads")
+
+    @cached_property
+    def cluster(self) -> pd.DataFrame:
+        """The cluster at regular times."""
+        return read_table(self.folder, "cluster")
+
+    @cached_property
+    def promises(self) -> pd.DataFrame:
+        """Every start that was promised."""
+        return read_table(self.folder, "promises")
+
+    @cached_property
+    def nodes(self) -> pd.DataFrame:
+        """The machines."""
+        return read_table(self.folder, "nodes")
+
+    @cached_property
+    def outages(self) -> pd.DataFrame:
+        """How the health of nodes changed."""
+        return read_table(self.folder, "outages")
+
+    @cached_property
+    def shares(self) -> dict[str, float]:
+        """Share of each allocation."""
+        frame = read_table(self.folder, "shares")
+        return dict(zip(frame["allocation"], frame["share"], strict=True))

@@ -1,0 +1,144 @@
+"""From what is asked for to the page: which source, which frames, which page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.errors import InputError
+from planner.ledger.store import open_ledger
+from planner.model.site import Site
+from planner.planfile import load_plan
+from planner.reports.frames import books
+from planner.reports.frames.moment import DAY_S, most_waited_for_s, simulated_site, snapshot_at
+from planner.reports.frames.scene import Scene, scene_of
+from planner.reports.frames.simulated import Simulated
+from planner.reports.frames.timeline import of_scene, of_simulation
+from planner.reports.pages import allocations, fragmentation, timeline
+from planner.reports.pages.document import render
+from planner.round import plan_round
+from planner.simulation.output import SUMMARY
+from planner.site import load_site
+from planner.snapshot import load_snapshot
+from planner.units import format_time, parse_time
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for."""
+
+    kind: str
+    source: str
+    site_path: Path | None = None
+    plan_path: Path | None = None
+    under: str | None = None
+    ledger_url: str | None = None
+    now: str | None = None
+    stale_after: str = "15m"
+
+    @property
+    def is_ledger(self) -> bool:
+        """Whether the source is a database."""
+        return "://" in self.source
+
+    @property
+    def path(self) -> Path:
+        """The source as a file or folder."""
+        return Path(self.source)
+
+    @property
+    def is_simulation(self) -> bool:
+        """Whether the source is the folder of a simulation."""
+        return (self.path / SUMMARY).exists()
+
+    def site(self) -> Site:
+        """Read the site file; InputError where none was named."""
+        if self.site_path is None:
+            raise InputError([f"{self.source}: needs the budgets beside it, write --site FILE"])
+        return load_site(self.site_path)
+
+
+def make(request: Request) -> str:
+    """Return the page; InputError with all that is wrong with its inputs."""
+    return KINDS[request.kind](request)
+
+
+def _allocations(request: Request) -> str:
+    if request.is_ledger:
+        site, now_s = request.site(), _now_s(request.now)
+        found = books.of_ledger(site, open_ledger(request.source), now_s)
+        source = f"Ledger {request.source.rpartition('@')[2]}, at {format_time(now_s)}"
+    elif request.path.is_dir():
+        simulated = Simulated(request.path)
+        window_s = (
+            books.WINDOW_S if request.site_path is None else request.site().fair_share.lookback.window_s
+        )
+        found = books.of_simulation(simulated, window_s)
+        source = f"Simulation: {simulated.title}"
+    else:
+        site = request.site()
+        snapshot = load_snapshot(request.path, site)
+        plan = (
+            plan_round(site, snapshot, "greedy")
+            if request.plan_path is None
+            else load_plan(request.plan_path)
+        )
+        found = books.of_shares(plan.shares)
+        source = f"Snapshot of {format_time(snapshot.time_s)}"
+    return render(allocations.page(found, request.under, source))
+
+
+def _fragmentation(request: Request) -> str:
+    simulated = _simulated(request)
+    if simulated is None:
+        scene = _scene(request)
+        source = f"Snapshot of {format_time(scene.now_s)}, as the round leaves it"
+        return render(fragmentation.page(scene, source))
+    site = simulated_site(simulated) if request.site_path is None else request.site()
+    at_s = most_waited_for_s(simulated)
+    scene = scene_of(site, snapshot_at(simulated, at_s))
+    source = f"Simulation: {simulated.title}; the moment shown is day {at_s / DAY_S:.2f}"
+    return render(fragmentation.page(scene, source, simulated))
+
+
+def _timeline(request: Request) -> str:
+    simulated = _simulated(request)
+    if simulated is not None:
+        found, names = of_simulation(simulated), list(simulated.shares)
+        return render(timeline.page(found, names, f"Simulation: {simulated.title}"))
+    scene = _scene(request)
+    names = [row.allocation for row in scene.plan.shares]
+    source = f"Snapshot of {format_time(scene.now_s)} and its plan; what runs is drawn on as if it stayed"
+    return render(timeline.page(of_scene(scene), names, source))
+
+
+def _simulated(request: Request) -> Simulated | None:
+    """Return the simulation asked for; None where it is a snapshot, InputError where it is a ledger."""
+    if request.is_ledger:
+        fix = "write a snapshot, or the folder of a simulation"
+        raise InputError([f"{request.source}: a ledger knows no nodes, {fix}"])
+    return Simulated(request.path) if request.path.is_dir() else None
+
+
+def _scene(request: Request) -> Scene:
+    site = request.site()
+    snapshot = load_snapshot(request.path, site)
+    return scene_of(site, snapshot, None if request.plan_path is None else load_plan(request.plan_path))
+
+
+def _now_s(now: str | None) -> int:
+    if now is None:
+        return int(time.time())
+    try:
+        return parse_time(now)
+    except ValueError as error:
+        raise InputError([f"--now: {error}"]) from None
+
+
+KINDS: dict[str, Callable[[Request], str]] = {
+    "allocations": _allocations,
+    "fragmentation": _fragmentation,
+    "timeline": _timeline,
+}

@@ -1,0 +1,288 @@
+"""The page for those whose gang waits: where the holes are, who stands in the way, and what would help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from planner.reports.figures import fragmentation as figures
+from planner.reports.frames import fragmentation as frames
+from planner.reports.frames.obstacles import TEN, obstacles, unhealthy_gpus
+from planner.reports.frames.packing import SEEDS, Packed, moves, pack, weights
+from planner.reports.frames.scene import Scene
+from planner.reports.frames.simulated import Simulated
+from planner.reports.pages import holes
+from planner.reports.pages.clock import clock, clocks
+from planner.reports.pages.document import Chart, Grid, Name, Page, Panel, Part, Prose, number
+from planner.reports.palette import colours
+from planner.units import format_time
+
+LOOKS = 720
+"""Moments of a simulation at which the free GPUs of domains are drawn."""
+
+NAMED = 5
+"""Workloads in the way that a sentence names; the table has all."""
+
+
+@dataclass(frozen=True)
+class _Findings:
+    """All frames of one moment, made once."""
+
+    obstacles: pd.DataFrame
+    moves: pd.DataFrame
+    levels: pd.DataFrame
+    packed: Packed
+
+
+def page(scene: Scene, source: str, simulated: Simulated | None = None) -> Page:
+    """Return the page of a moment; with a simulation behind it also of its history."""
+    shades = colours([row.allocation for row in scene.plan.shares])
+    found = _Findings(obstacles(scene), moves(scene), frames.by_level(scene), pack(scene))
+    parts: list[Part] = [_largest_waits(scene, found), *holes.now(scene, found.levels)]
+    parts += [
+        _in_the_way(found.obstacles, shades, format_time(scene.now_s)),
+        _moves(found),
+        _weights(scene),
+        _packing(found.packed),
+    ]
+    if simulated is not None:
+        parts += holes.over_time(simulated)
+    free, opened = int(scene.free_gpus.sum()), int(scene.open_gpus.sum())
+    cluster = found.levels.iloc[-1]
+    facts = [
+        (f"{free:,} / {opened:,}", "GPUs free / open: free or held by work that may be interrupted"),
+        (
+            number(cluster["now_or_interrupting_gpus"]),
+            "GPUs: the largest gang that could start now by interrupting",
+        ),
+        (number(cluster["in_8h_gpus"]), "GPUs: the largest gang that is certain to fit in 8 h"),
+        (number(unhealthy_gpus(scene)), "GPUs on nodes that start nothing: draining or down"),
+    ]
+    return Page("Fragmentation", _lede(scene, found), parts, facts, source)
+
+
+# -- why it waits, and what would help ------------------------------------------------------------------
+
+
+def _lede(scene: Scene, found: _Findings) -> str:
+    if not scene.waiting:
+        return f"Nothing waits. {int(scene.free_gpus.sum()):,} GPUs are free."
+    first = found.obstacles.iloc[0]
+    start = "No start can be forecast."
+    if first["expected_start"]:
+        start = (
+            ""
+            if "expected" in str(first["reason"])
+            else f"It is expected at {clock(first['expected_start'])}."
+        )
+    return (
+        f"The largest pending gang, {first['workload']} of {first['allocation']}, wants {first['gpus']:,} "
+        f"GPUs. It {_because(first['reason'])} {start}"
+    )
+
+
+def _largest_waits(scene: Scene, found: _Findings) -> Prose:
+    """Say why the largest pending gang waits, and what would let it start."""
+    if not scene.waiting:
+        return Prose("Nothing waits", ["Every workload that wants GPUs has them."])
+    first = found.obstacles.iloc[0]
+    mine = found.obstacles[found.obstacles["workload"] == first["workload"]]
+    where = "on any nodes" if first["level"] == "any nodes" else f"in one {first['level']}"
+    text = [
+        f"Why: it wants {first['gpus']:,} GPUs {where}, and {_because(first['reason'])}",
+        _nearest(mine),
+        *_ways_out(scene, found, first),
+    ]
+    return Prose(f"Why {first['workload']} waits, and what would let it start", [t for t in text if t])
+
+
+def _nearest(mine: pd.DataFrame) -> str:
+    first = mine.iloc[0]
+    if pd.isna(first["nodes"]):
+        return "No place of the kind it asks for is large enough with the nodes that are up."
+    blockers = mine.dropna(subset=["blocker"])
+    lead = (
+        f"Nearest room: {int(first['nodes'])} nodes in {first['nearest_place']}; "
+        f"{int(first['free_nodes'])} of them are free enough already."
+    )
+    if blockers.empty:
+        return f"{lead} Nobody stands in its way there."
+    told = [
+        f"{b.blocker} ({b.blocker_allocation}, {b.blocker_gpus:.0f} GPUs, "
+        + (
+            "interruptible)"
+            if b.blocker_until == "interruptible"
+            else f"protected until {clock(str(b.blocker_until))})"
+        )
+        for b in blockers.head(NAMED).itertuples()
+    ]
+    more = f" and {len(blockers) - NAMED} more" if len(blockers) > NAMED else ""
+    return f"{lead} In the way: {', '.join(told)}{more}."
+
+
+def _ways_out(scene: Scene, found: _Findings, first: pd.Series) -> list[str]:
+    """Return what would let a gang start: waiting, moving, rank, another level."""
+    out = []
+    if isinstance(first["clear_at"], str):
+        if first["clear_at"] == format_time(scene.now_s):
+            out.append(
+                "Waiting: no protection is in its way. It starts as soon as it ranks before those who hold "
+                "these GPUs: when its allocation's ratio is below theirs."
+            )
+        else:
+            out.append(
+                f"Waiting: at {clock(first['clear_at'])} the last protection there has ended; from then "
+                "on it can have the room if it ranks before those who are left."
+            )
+    move = found.moves.iloc[0]
+    if move["fits"]:
+        out.append(
+            f"Moving: {move['moved_workloads']:.0f} workloads, {move['moved_gpus']:.0f} GPUs, would have "
+            f"room elsewhere ({move['moved']}). gangplan moves nothing that runs; their owners can."
+            if move["moved_workloads"]
+            else "Moving: no allocated work has to move. Unallocated work makes room once the gang ranks "
+            "first."
+        )
+    else:
+        out.append(
+            "Moving: no rearrangement of what stands was found that makes room; work has to end, or to stop."
+        )
+    standing = {row.allocation: row for row in scene.plan.shares}.get(str(first["allocation"]))
+    if standing is not None and standing.ratio is not None:
+        out.append(
+            f"Budget: {first['allocation']} has had {standing.ratio:.2f} of its share in the lookback "
+            f"window and is number {standing.rank} of {len(scene.plan.shares)} in the queue."
+        )
+    return out
+
+
+def _because(reason: object) -> str:
+    """Return a reason as the end of a sentence that begins with the gang."""
+    words = clocks(str(reason)).strip().rstrip(".")
+    verb = words.startswith(("needs ", "is ", "waits ", "fits ", "would "))
+    return f"{words}." if verb else f"waits: {words}."
+
+
+def _in_the_way(frame: pd.DataFrame, shades: dict[str, str], now: str) -> Grid:
+    """Show the largest pending gangs, and whom each waits for."""
+    rows = []
+    for _, mine in frame.groupby("workload", sort=False):
+        first = mine.iloc[0]
+        blockers = mine.dropna(subset=["blocker"])
+        told = [f"{b.blocker} ({b.blocker_gpus:.0f})" for b in blockers.head(NAMED).itertuples()]
+        if len(blockers) > NAMED:
+            told.append(f"{len(blockers) - NAMED} more")
+        rows.append(
+            (
+                str(first["workload"]),
+                Name(str(first["allocation"]), shades.get(str(first["allocation"]), "")),
+                number(first["gpus"]),
+                first["level"],
+                first["nearest_place"] or "none is large enough",
+                ", ".join(told) or "nobody",
+                "no protection" if first["clear_at"] == now else clock(first["clear_at"]),
+                clock(first["expected_start"]),
+                clocks(str(first["reason"])),
+            )
+        )
+    header = (
+        "Gang", "Allocation", "GPUs", "Within", "Nearest place", "In the way (GPUs there)", "Protected until",
+        "Expected start", "Why",
+    )  # fmt: skip
+    sentence = (
+        f"Who stands in the way of the {min(TEN, len(rows))} largest pending gangs"
+        if rows
+        else "Nothing waits"
+    )
+    about = (
+        "The place whose last protection ends first, and who is on the nodes that the gang would need there."
+    )
+    return Grid("in-the-way", sentence, header, rows, frame, about)
+
+
+def _moves(found: _Findings) -> Grid:
+    frame = found.moves
+    rows = [
+        (
+            row.workload,
+            number(row.gpus),
+            number(row.moved_workloads),
+            number(row.moved_gpus),
+            row.moved or "-",
+        )
+        for row in frame.itertuples()
+        if row.fits
+    ]
+    could = int(frame["fits"].sum()) if len(frame) else 0
+    sentence = f"What would help, moves: {could} of the {len(frame)} largest gangs would fit if others moved"
+    about = (
+        "The cheapest set of allocated workloads found that would have room elsewhere; unallocated work "
+        "stops where it is in the way. Rank is not asked here: it may still be the turn of others."
+    )
+    return Grid(
+        "moves",
+        sentence,
+        ("Gang", "GPUs", "Workloads to move", "GPUs to move", "Which"),
+        rows,
+        frame,
+        about,
+    )
+
+
+def _weights(scene: Scene) -> Grid:
+    frame = weights(scene)
+    names = [name for name in frame if str(name).startswith("largest")]
+    same = all(frame[name].nunique() == 1 for name in names)
+    sentence = (
+        "What would help, other weights: keeping nodes and domains whole more or less eagerly changes "
+        "nothing now"
+        if same
+        else "What would help, other weights: how eagerly nodes and domains are kept whole changes what fits"
+    )
+    rows = [
+        tuple(number(value, 0 if name != "weight" else 1) for name, value in zip(frame, row, strict=True))
+        for row in frame.to_numpy().tolist()
+    ]
+    header = [
+        "Weight",
+        "Free GPUs",
+        "Broken nodes",
+        *(f"Largest gang, {str(n).rpartition('_')[2]}" for n in names),
+    ]
+    about = (
+        "The exact round with this term off, as it is (1), and ten times as strong. Who starts is the same."
+    )
+    return Grid("weights", sentence, header, rows, frame, about)
+
+
+def _packing(found: Packed) -> Chart:
+    frame = pd.DataFrame(
+        {
+            "measure": [
+                "there",
+                "held by allocated work",
+                "needed if packed anew",
+                "spare",
+                "copies that would fit",
+            ],
+            "gpus": [
+                found.there_gpus,
+                found.held_gpus,
+                found.compact_gpus,
+                found.spare_gpus,
+                found.inflated_gpus,
+            ],
+        }
+    )
+    sentence = (
+        f"Packed anew, today's allocated work needs {found.compact_gpus:,} of {found.there_gpus:,} GPUs: "
+        f"{found.spare_gpus:,} you would not have had to buy"
+    )
+    about = (
+        "Cluster compaction: nodes are taken away in a drawn order as long as our own round still places "
+        "all allocated work that stands. Workload inflation: copies of that work are added until one does "
+        f"not fit. Medians of {len(SEEDS)} orders (Verma et al., CLUSTER'14)."
+    )
+    bars = figures.packing(frame)
+    return Chart("packing", sentence, [Panel(bars)], frame, about)
