@@ -83,7 +83,7 @@ class Engine:
         self.policy = make(options.policy, Setting(site, trace, options.period_s, paths, options.seed))
         self.recorder, self.sampler = Recorder(), Sampler(self.world, options.sample_s)
         self.promised, self.first_promise = Log(3), set[int]()
-        self.node_changes = Log(3)
+        self.moved, self.node_changes = Log(3), Log(3)
         self.queue: list[tuple[int, int, int, int]] = []  # time, kind, workload or change, run
         position = self.world.position.tolist()
         self.queue += [(s, SUBMIT, position[i], 0) for i, s in enumerate(trace.submitted_s.tolist())]
@@ -289,6 +289,8 @@ class Engine:
             if row not in self.first_promise:
                 self.first_promise.add(row)
                 self.promised.add(self.now_s, row, p.start_s)
+        for i, why in verdict.moved:
+            self.moved.add(self.now_s, int(round_.who[i]), why)
 
     def _count_money(self, round_: Round, verdict: Verdict) -> None:
         """Split the time since the last count, for who waits for its first start, by why it waited."""
@@ -319,6 +321,7 @@ class Engine:
         placement_wait_s[self.world.row[list(self.rich)]] += self.now_s - self.counted_s
         node_time_s, node, node_state = self.node_changes.arrays()
         promised_at_s, promised, promised_start_s = self.promised.arrays()
+        moved_at_s, moved, moved_why = self.moved.arrays()
         return History(
             site=self.site,
             trace=self.trace,
@@ -338,4 +341,8 @@ class Engine:
             effort=Effort(
                 len(self.solve_s), np.array(self.solve_s), self.exact, self.placed_between, self.wall_s
             ),
+            moved_at_s=moved_at_s,
+            moved=moved,
+            moved_why=moved_why,
+            period_s=self.options.period_s,
         )
