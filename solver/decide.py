@@ -10,12 +10,14 @@ from functools import cached_property
 import numpy as np
 
 from solver import backends
-from solver.ahead import earliest_start, promised_claims, ranked_claims
 from solver.board import Board
 from solver.check import Broken, check
 from solver.exact import Report, exact
 from solver.feasible import Reject, candidates, placeable, rejections
+from solver.forecast import forecasts
+from solver.foresee import foresee
 from solver.greedy import greedy
+from solver.holds import worth, worth_a_promise
 from solver.lane import run_lane
 from solver.linear import LinearModel, Solution
 from solver.plan import Decisions, SolverReport
@@ -24,8 +26,8 @@ from solver.promises import Book, keep_promises
 from solver.shares import Order, rank
 from solver.state import Action, Floats, Ints, SolveParams, Spread, State, Status
 
-FORECASTS = 500
-"""Waiting workloads that get a forecast, at most: those further down change places anyway."""
+AHEAD_SHARE = 0.4
+"""Share of the time kept for promises, and for starts beside them, where a gang may be promised one."""
 
 ROUNDING = 1e-9
 """Objectives that differ by less, relatively, are the same sum in another order."""
@@ -63,7 +65,7 @@ class Outcome:
     @cached_property
     def expected_start_s(self) -> Ints:
         """The certain bound on the start of what waits, int64[W], epoch seconds; -1 where there is none."""
-        return _expected(self.board)
+        return forecasts(self.board)
 
 
 def decide(state: State, params: SolveParams, rejected: Ints | None = None) -> Outcome:
@@ -76,29 +78,43 @@ def decide(state: State, params: SolveParams, rejected: Ints | None = None) -> O
     """
     began_s = time.monotonic()
     opened = _open(state, rejected)
-    board, pending, unallocated = opened.board, opened.pending, opened.unallocated
-    simple = greedy(board, pending)
-    promised = {j: simple.promised[j] for j in simple.settled()}  # before the polish changes who started
-    plans = [_Candidate("greedy", polish(simple, pending, unallocated), opened)]
-    report = Report()
-    if params.backend != "greedy" and len(pending):
-        held = board.copy()
-        for j, (start_s, parts) in promised.items():  # plan-ahead's holds bind every rung
-            held.promise(j, start_s, parts)
-        solved, report = exact(held, pending, _back_end(params), began_s + params.time_limit_s, params.gap)
-        plans.append(_Candidate(params.backend, polish(solved, pending, unallocated), opened))
-    book = opened.book
+    plans = [_Candidate("greedy", greedy(opened.board, opened.pending), opened, Report())]
+    if params.backend != "greedy" and len(opened.pending):
+        plans += _exact_plans(opened, params, began_s + params.time_limit_s)
     best, notes = _best(plans)
+    report = best.report if best.rung != "greedy" else plans[min(1, len(plans) - 1)].report
     return Outcome(
         decisions=best.decisions,
         report=_summary(best, report, params, notes, time.monotonic() - began_s),
-        order=board.order,
+        order=opened.board.order,
         board=best.board,
-        book=book,
+        book=opened.book,
         rejected=opened.rejected,
         lane=opened.lane,
         broken=best.broken,
     )
+
+
+def _exact_plans(opened: _Opened, params: SolveParams, deadline_s: float) -> list[_Candidate]:
+    """Return the plans of the exact rung: the best starts with promises on top, and the best beside those.
+
+    Where promises made starts give way, the starts are solved anew, so that what lasts too long for a node
+    held may start elsewhere, and what ends in time may take its place.
+    """
+    solve, pending = _back_end(params), opened.pending
+    looks_ahead = bool(worth_a_promise(opened.board, pending).any())
+    first_s = deadline_s - (AHEAD_SHARE * params.time_limit_s if looks_ahead else 0.0)
+    solved, report = exact(opened.board, pending, solve, first_s, params.gap)
+    ahead, notes = foresee(solved, pending, solve, deadline_s, params.gap)
+    report.notes += notes
+    plans = [_Candidate(params.backend, ahead, opened, report)]
+    if ahead.starts.keys() != solved.starts.keys():
+        held = opened.board.copy()
+        for j in ahead.settled():
+            held.promise(j, *ahead.promised[j])
+        beside, again = exact(held, pending, solve, deadline_s, params.gap)
+        plans.append(_Candidate(params.backend, beside, opened, again))
+    return plans
 
 
 @dataclass
@@ -148,10 +164,12 @@ def _back_end(params: SolveParams) -> Callable[[LinearModel, float, float, Float
 class _Candidate:
     """A plan that one rung made, and the rules that it breaks."""
 
-    def __init__(self, rung: str, board: Board, opened: _Opened) -> None:
-        self.rung, self.board = rung, board
-        self.decisions = _decisions(board, opened.rejected)
+    def __init__(self, rung: str, board: Board, opened: _Opened, report: Report) -> None:
+        self.rung, self.report = rung, report
+        self.board = polish(board.copy(), opened.pending, opened.unallocated)
+        self.decisions = _decisions(self.board, opened.rejected)
         self.broken = check(board.state, self.decisions, set(opened.book.moved))
+        self.worth = worth(self.board)
 
 
 def _decisions(board: Board, rejected: Ints) -> Decisions:
@@ -182,7 +200,7 @@ def _best(plans: list[_Candidate]) -> tuple[_Candidate, list[str]]:
     for plan in plans:
         if plan.broken:
             notes.append(f"the {plan.rung} plan broke a rule and was dropped: {plan.broken[0].rule}")
-        elif best is None or not _better(best.board.objective(), plan.board.objective()):
+        elif best is None or not _better(best.worth, plan.worth):
             best = plan
     return best or plans[0], notes
 
@@ -213,28 +231,3 @@ def _summary(
     gap = (bound - value) / max(abs(bound), 1e-9)
     status = "optimal" if gap <= params.gap else "feasible"
     return SolverReport(backend, status, value, bound, gap, seconds, notes)
-
-
-def _expected(board: Board) -> Ints:
-    """Return the forecast start of what waits in the money, int64[W], epoch seconds; -1 for none.
-
-    In fair-share order each takes the earliest place that is certain by protections, promises and those
-    before it. Only as many as FORECASTS are looked at, best first.
-    """
-    state, w, order = board.state, board.state.workloads, board.order
-    out = np.full(w.count, -1, dtype=np.int64)
-    waits = ~board.standing & w.pending & order.in_money
-    js = [j for j in order.sequence[waits[order.sequence]].tolist() if j not in board.promised]
-    claims, known = promised_claims(board), -1
-    for j in js[:FORECASTS]:
-        band = int(order.band[j])
-        if band != known:  # who ranks no later keeps its place
-            claims = claims.merged(ranked_claims(board, known, band))
-            known = band
-        found = earliest_start(board, j, claims) if board.limit_room(j) >= w.gpus[j] else None
-        if found is not None and found[0] > state.now_s:
-            out[j] = found[0]
-            claims = claims.plus(j, found[1], found[0] + int(w.min_runtime_s[j]))
-    for j in board.settled():
-        out[j] = board.promised[j][0]
-    return out

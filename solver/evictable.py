@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solver.board import Amounts, Board
+from solver.shares import lost_hours
 from solver.state import Bools, Floats, Ints
 
 Held = tuple[int, int, int]
@@ -142,15 +143,18 @@ class Evictable:
     ----------
     count : int
         Workloads.
+    charge : float64[W], GPU-hours
+        What evicting each is charged: it decides whether anybody goes.
     cost : float64[W], GPU-hours
-        What evicting each costs.
+        The charge and the work that would be lost: it chooses who goes.
     gpus, cpus, memory : int64[N]
         What it holds on each node.
     """
 
-    def __init__(self, board: Board, may: Bools, cost: Floats) -> None:
+    def __init__(self, board: Board, may: Bools, charge: Floats) -> None:
         w, p = board.state.workloads, board.state.workloads.placement
-        self.count, self.cost = int(np.count_nonzero(may)), cost
+        self.count, self.charge = int(np.count_nonzero(may)), charge
+        self.cost: Floats = charge + lost_hours(board.state)
         self._placement = p
         part = np.flatnonzero(may[board.owner])
         node, owner, reps = p.node[part], board.owner[part], p.replicas[part]

@@ -7,8 +7,9 @@ import numpy as np
 from solver.board import Board
 from solver.evictable import Evictable
 from solver.feasible import hopeful
+from solver.holds import worth_a_promise
 from solver.placing import find_free, make_room
-from solver.reserve import reserve, worth_a_promise
+from solver.reserve import reserve
 from solver.shares import BEYOND, WITHIN, eviction_gpus, regret
 from solver.state import Bools, Floats, Ints
 
@@ -114,7 +115,7 @@ def start_by_eviction(board: Board, j: int, evictable: Evictable, most: float) -
     if not evictable.count or board.brake_room() <= 0 or board.limit_room(j) < gpus[j]:
         return False
     move = make_room(board, j, evictable, most)
-    if move is None or sum(float(evictable.cost[r]) for r in move.victims) >= most:
+    if move is None or sum(float(evictable.charge[r]) for r in move.victims) >= most:
         return False
     if int(gpus[move.victims].sum()) > board.brake_room():
         return False

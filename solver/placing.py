@@ -211,7 +211,7 @@ class _Search:
         bids, unit = self._lowest_bids(nodes)
         if not self._choose_first(nodes, bids, unit) and not self._choose(nodes, bids, unit):
             return None
-        dear = min((self.evictable.cost[r] for r in self.chosen), default=0.0) >= most  # one has to go
+        dear = min((self.evictable.charge[r] for r in self.chosen), default=0.0) >= most  # one has to go
         return None if dear else self._settle()
 
     def _lowest_bids(self, nodes: Ints) -> tuple[Floats, Floats]:

@@ -112,7 +112,7 @@ def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start
         if stopped is None:
             book.met.append(j)
             return claims.plus(j, parts, ends_s)
-        if not due or start_s > state.now_s:  # what is in the way may end in time, the next round starts it
+        if start_s > state.now_s:  # what is in its way now will have ended by then
             return _write(board, claims, j, parts, start_s)
         trouble = stopped
     book.moved[j] = trouble

@@ -36,9 +36,6 @@ ALLOCATED_VICTIM = 3
 """When work within its share needs room, a beyond-share victim weighs as much as three unallocated ones of
 its size: unallocated work goes first, unless far more of it would be lost."""
 
-LOST_WEIGHT = 0.02
-"""Of a GPU-hour of lost work, when it chooses between victims: only where their worth is about the same."""
-
 SEPARATION = 0.01
 """Relative fall of the price from first to last of the order, so that equal ratios still have an order."""
 
@@ -336,14 +333,20 @@ def losses_gpu_s(state: State) -> Ints:
     return lost_s * w.gpus
 
 
+def lost_hours(state: State) -> Floats:
+    """Return the work that evicting each run throws away, float64[W], GPU-hours, at most H for each GPU."""
+    most = state.workloads.gpus * (state.policy.worth_s / 3600)
+    out: Floats = np.minimum(losses_gpu_s(state) / 3600, most)
+    return out
+
+
 def regret(state: State, order: Order) -> Floats:
     """Return what losing each victim of a later tier means, float64[W], GPU-hours: it chooses, never decides.
 
-    The worth of going on, and among those worth about the same the work that would be lost (capped at H).
+    The worth of going on, and the work that would be lost.
     """
     hours = state.policy.worth_s / 3600
-    lost = np.minimum(losses_gpu_s(state) / 3600, state.workloads.gpus * hours)
-    out: Floats = order.price * state.workloads.gpus * hours + LOST_WEIGHT * lost
+    out: Floats = order.price * state.workloads.gpus * hours + lost_hours(state)
     return out
 
 

@@ -110,6 +110,24 @@ def test_the_cost_of_a_victim_is_its_restart_and_in_the_same_tier_its_worth_too(
     assert board.order.tier[:3].tolist() == [WITHIN, BEYOND, UNALLOCATED]
 
 
+@pytest.mark.parametrize("hard", [0, 1])
+@pytest.mark.parametrize("over", [False, True])
+def test_of_two_victims_the_one_goes_that_loses_less(hard, over):
+    leaf = "over" if over else "low"
+    work = [
+        running(
+            4, [i], leaf_budget=leaf, allocated=over, min_runtime_h=1, started_h_ago=3, resumable=i != hard
+        )
+        for i in range(2)
+    ]
+    assert list(run([node(4)] * 2, [*work, pending(4, leaf_budget="low", **ASK)]).victims) == [1 - hard]
+
+
+def test_what_a_victim_loses_does_not_keep_it():
+    work = [running(4, [0], leaf_budget="over", min_runtime_h=1, started_h_ago=99, resumable=False)]
+    assert list(run([node(4)], [*work, pending(4, leaf_budget="low", **ASK)]).victims) == [0]
+
+
 @settings(max_examples=60)
 @given(tier_worlds(resources=True))
 def test_victims_are_standing_interruptible_and_rank_later_in_no_earlier_tier(board):

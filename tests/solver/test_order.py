@@ -40,10 +40,19 @@ class Filling:
         return Fraction(use, int(b.entitled[v])) if b.entitled[v] else float("inf")
 
     def head(self, v: int) -> int:
-        """Return who goes first in one leaf: claims, priority, submit, number."""
+        """Return who goes first in one leaf: claims, priority, what its eviction loses, submit, number."""
         w, claimed = self.world.workloads, set(self.world.promises.workload.tolist())
         mine = [j for j in self.waiting if w.leaf[j] == v]
-        return min(mine, key=lambda j: (j not in claimed, -w.priority[j], w.submitted_s[j], j))
+        return min(
+            mine, key=lambda j: (j not in claimed, -w.priority[j], -self.sunk_s(j), w.submitted_s[j], j)
+        )
+
+    def sunk_s(self, j: int) -> int:
+        """Return the seconds beyond a restart that a run which is not resumable would lose."""
+        w = self.world.workloads
+        if w.status[j] != Status.RUNNING or w.resumable[j]:
+            return 0
+        return max(0, self.world.now_s - int(w.started_s[j]) - self.world.policy.restart_cost_s)
 
     def age(self, v: int) -> tuple:
         """Return by what heads that wait under tree nodes of equal ratio are compared."""

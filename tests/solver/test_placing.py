@@ -235,9 +235,9 @@ def test_room_is_made_only_for_less_than_it_may_cost(most):
 
 def test_a_gang_spread_wide_is_paid_for_once():
     runs = [
-        running(8, [0, 1], allocated=False),
-        running(8, [2], allocated=False),
-        running(8, [3], allocated=False),
+        running(8, [0, 1], allocated=False, started_h_ago=0),
+        running(8, [2], allocated=False, started_h_ago=0),
+        running(8, [3], allocated=False, started_h_ago=0),
     ]
     board = board_of([node(8)] * 4, [*runs, pending(8, 2)])
     assert find_by_eviction(board, 3, evictable(board), np.array([1.9, 2.0, 2.0, 0])).victims == [0]
