@@ -69,12 +69,22 @@ def _logs(folder: Path | None) -> Path:
 
 
 def _itp(folder: Path, days: int, seed: int, logs: Path | None) -> None:
-    """Cluster 04 of ITP as one team, and Kalos' pretraining, scaled to this cluster, as two more."""
-    window = ("--from", f"{ITP_FROM_DAY}d", "--days", days)
-    jobs, gangs = folder / f"jobs-{seed}.csv", folder / f"gangs-{seed}.csv"
-    site = ("--site-out", folder / SITE, "--nodes", HERE_GPUS // 8)
+    """Cluster 04 of ITP as one team, and the gangs of Kalos."""
+    jobs = folder / f"jobs-{seed}.csv"
+    window = ("--from", f"{ITP_FROM_DAY}d", "--days", days, "--seed", seed)
     log = _logs(logs) / "itp_elasticflow" / "cluster04.csv.gz"
-    gangplan("trace", "import", "itp", log, *window, "--seed", seed, "--out", jobs, *site)
+    gangplan("trace", "import", "itp", log, *window, "--out", jobs, *_site_of(folder))
+    _overlay_gangs(folder, jobs, seed, logs)
+
+
+def _site_of(folder: Path) -> tuple[object, ...]:
+    """Have an import also write the site file, the same for every seed."""
+    return () if (folder / SITE).exists() else ("--site-out", folder / SITE, "--nodes", HERE_GPUS // 8)
+
+
+def _overlay_gangs(folder: Path, jobs: Path, seed: int, logs: Path | None) -> None:
+    """Lay Kalos' pretraining, scaled to this cluster, over jobs, as the work of two more teams."""
+    gangs = folder / f"gangs-{seed}.csv"
     log = _logs(logs) / "acme_kalos_converted" / "kalos_completed_decoded.csv"
     gangplan("trace", "import", "kalos", log, "--seed", seed, "--out", gangs)
     whose = [word for team in GANG_TEAMS for word in ("--allocation", team)]
@@ -86,25 +96,35 @@ def _itp(folder: Path, days: int, seed: int, logs: Path | None) -> None:
 def _add_teams(path: Path) -> None:
     """Give the teams of the gangs their budgets, beside those of the site file."""
     site = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if GANG_TEAMS[0] in {budget["name"] for budget in site["budgets"]}:
+        return
     given = sum(budget["weight"] for budget in site["budgets"])
     rest = 1 - GANG_SHARE * len(GANG_TEAMS)
     site["budgets"] += [{"name": team, "weight": given * GANG_SHARE / rest} for team in GANG_TEAMS]
     path.write_text(yaml.safe_dump(site, sort_keys=False), encoding="utf-8")
 
 
-def _philly(folder: Path, days: int, seed: int, logs: Path | None) -> None:
+def _philly(folder: Path, days: int, seed: int, logs: Path | None, jobs: Path | None = None) -> None:
     window = ("--from", "2017-09-28T00:00:00Z", "--days", days, "--seed", seed)
-    quota = _logs(logs) / "philly_vc" / "philly_vc_quota.csv"
-    site = ("--site-out", folder / SITE, "--nodes", HERE_GPUS // 8, "--quota", quota)
+    quota = ("--quota", _logs(logs) / "philly_vc" / "philly_vc_quota.csv") if _site_of(folder) else ()
     log = _logs(logs) / "philly_vc" / "philly.csv.gz"
-    gangplan("trace", "import", "philly", log, *window, "--out", trace_of(folder, seed), *site)
+    out = jobs or trace_of(folder, seed)
+    gangplan("trace", "import", "philly", log, *window, "--out", out, *_site_of(folder), *quota)
+
+
+def _philly_gangs(folder: Path, days: int, seed: int, logs: Path | None) -> None:
+    """Philly, and the gangs of Kalos."""
+    jobs = folder / f"jobs-{seed}.csv"
+    _philly(folder, days, seed, logs, jobs)
+    _overlay_gangs(folder, jobs, seed, logs)
 
 
 SCENARIOS = {
     "ai2": Scenario("the ai2 preset, 1,024 GPUs", _synthetic(), (1, 2, 3)),
     "saturated": Scenario("the saturated ai2 preset, 1,024 GPUs", _synthetic("--saturated"), (1, 2, 3)),
-    "itp": Scenario("ITP cluster 04 with the gangs of Kalos, 256 GPUs", _itp, (1,)),
+    "itp": Scenario("ITP cluster 04 with the gangs of Kalos, 256 GPUs", _itp, (1, 2, 3)),
     "philly": Scenario("Philly from 2017-09-28, 256 GPUs", _philly, (1,)),
+    "philly-gangs": Scenario("Philly with the gangs of Kalos, 256 GPUs", _philly_gangs, (1, 2, 3)),
 }
 
 
