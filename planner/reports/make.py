@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,19 +11,22 @@ from pathlib import Path
 from planner.errors import InputError
 from planner.ledger.store import open_ledger
 from planner.model.site import Site
-from planner.planfile import load_plan
+from planner.planfile import load_plan, plan_to_dict
 from planner.reports.frames import books
+from planner.reports.frames.compared import Compared
 from planner.reports.frames.moment import DAY_S, most_waited_for_s, simulated_site, snapshot_at
+from planner.reports.frames.queue import last_rounds
 from planner.reports.frames.scene import Scene, scene_of
 from planner.reports.frames.simulated import Simulated
 from planner.reports.frames.timeline import of_scene, of_simulation
-from planner.reports.pages import allocations, fragmentation, timeline
+from planner.reports.pages import allocations, compare, fragmentation, timeline
 from planner.reports.pages.document import render
+from planner.reports.pages.site import Contents, site
 from planner.round import plan_round
 from planner.simulation.output import SUMMARY
 from planner.site import load_site
 from planner.snapshot import load_snapshot
-from planner.units import format_time, parse_time
+from planner.units import format_time, parse_duration, parse_time
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,34 @@ def _timeline(request: Request) -> str:
     return render(timeline.page(of_scene(scene), names, source))
 
 
+def _compare(request: Request) -> str:
+    if request.is_ledger:
+        raise InputError([f"{request.source}: a ledger compares nothing, write the folder of a comparison"])
+    found = Compared(request.path)
+    return render(compare.page(found, f"Comparison: {request.path.name}, {len(found.rows)} simulations"))
+
+
+def site_of(request: Request) -> dict[str, str]:
+    """Return the files of a site, by name; InputError with all that is wrong with its inputs."""
+    if request.is_ledger or request.path.is_dir():
+        raise InputError([f"{request.source}: a site shows the present, write a snapshot file"])
+    try:
+        stale_after_s = parse_duration(request.stale_after)
+    except ValueError as error:
+        raise InputError([f"--stale-after: {error}"]) from None
+    scene = _scene(request)
+    ledger = None if request.ledger_url is None else open_ledger(request.ledger_url)
+    contents = Contents(
+        scene,
+        books.of_shares(scene.plan.shares),
+        None if ledger is None else last_rounds(ledger),
+        int(time.time()),
+        stale_after_s,
+    )
+    plan = json.dumps(plan_to_dict(scene.plan), indent=1, ensure_ascii=False) + "\n"
+    return {**site(contents), "plan.json": plan}
+
+
 def _simulated(request: Request) -> Simulated | None:
     """Return the simulation asked for; None where it is a snapshot, InputError where it is a ledger."""
     if request.is_ledger:
@@ -141,4 +173,5 @@ KINDS: dict[str, Callable[[Request], str]] = {
     "allocations": _allocations,
     "fragmentation": _fragmentation,
     "timeline": _timeline,
+    "compare": _compare,
 }

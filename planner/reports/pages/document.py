@@ -96,6 +96,15 @@ class Name:
 
 
 @dataclass(frozen=True)
+class Cells:
+    """Nodes in a row: how full each is, 0 to 1, or the word for what ails it; and what to say of it."""
+
+    nodes: Sequence[tuple[float | str, str]]
+
+    kind = "cells"
+
+
+@dataclass(frozen=True)
 class Prose:
     """Paragraphs under a heading."""
 
