@@ -17,7 +17,7 @@ from planner.reports.frames.compared import Compared
 from planner.reports.frames.moment import DAY_S, most_waited_for_s, simulated_site, snapshot_at
 from planner.reports.frames.queue import last_rounds
 from planner.reports.frames.scene import Scene, scene_of
-from planner.reports.frames.simulated import Simulated
+from planner.reports.frames.simulated import Simulated, open_simulation
 from planner.reports.frames.timeline import of_scene, of_simulation
 from planner.reports.pages import allocations, compare, fragmentation, timeline
 from planner.reports.pages.document import render
@@ -75,7 +75,7 @@ def _allocations(request: Request) -> str:
         found = books.of_ledger(site, open_ledger(request.source), now_s)
         source = f"Ledger {request.source.rpartition('@')[2]}, at {format_time(now_s)}"
     elif request.path.is_dir():
-        simulated = Simulated(request.path)
+        simulated = open_simulation(request.path)
         window_s = (
             books.WINDOW_S if request.site_path is None else request.site().fair_share.lookback.window_s
         )
@@ -151,7 +151,7 @@ def _simulated(request: Request) -> Simulated | None:
     if request.is_ledger:
         fix = "write a snapshot, or the folder of a simulation"
         raise InputError([f"{request.source}: a ledger knows no nodes, {fix}"])
-    return Simulated(request.path) if request.path.is_dir() else None
+    return open_simulation(request.path) if request.path.is_dir() else None
 
 
 def _scene(request: Request) -> Scene:

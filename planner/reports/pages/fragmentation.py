@@ -109,13 +109,8 @@ def _nearest(mine: pd.DataFrame) -> str:
     if blockers.empty:
         return f"{lead} Nobody stands in its way there."
     told = [
-        f"{b.blocker} ({b.blocker_allocation}, {b.blocker_gpus:.0f} GPUs, "
-        + (
-            "interruptible)"
-            if b.blocker_until == "interruptible"
-            else f"protected until {clock(str(b.blocker_until))})"
-        )
-        for b in blockers.head(NAMED).itertuples()
+        f"{b['blocker']} ({b['blocker_allocation']}, {b['blocker_gpus']} GPUs, {_until(b['blocker_until'])})"
+        for b in blockers.head(NAMED).to_dict("records")
     ]
     more = f" and {len(blockers) - NAMED} more" if len(blockers) > NAMED else ""
     return f"{lead} In the way: {', '.join(told)}{more}."
@@ -155,6 +150,12 @@ def _ways_out(scene: Scene, found: _Findings, first: pd.Series) -> list[str]:
             f"window and is number {standing.rank} of {len(scene.plan.shares)} in the queue."
         )
     return out
+
+
+def _until(end: str) -> str:
+    """Return how long a workload stays in the way: `protected until ...`, or the word of the frame."""
+    told = clock(end)
+    return end if told == end else f"protected until {told}"
 
 
 def _because(reason: object) -> str:

@@ -34,6 +34,7 @@ PAGES = {
 }
 
 PLAIN = re.compile(r"[A-Za-z0-9._-]+")
+LONGEST_NAME = 100
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def site(contents: Contents) -> dict[str, str]:
 def address_of(allocation: str) -> str:
     """Return the name of an allocation's page: plain letters, whatever the allocation is called."""
     name = allocation.replace("/", "--")
-    if not PLAIN.fullmatch(name) or len(name) > 100:
+    if not PLAIN.fullmatch(name) or "--" in allocation or len(name) > LONGEST_NAME:
         digest = hashlib.sha256(allocation.encode()).hexdigest()[:12]
         name = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:80] + "-" + digest
     return f"allocation-{name}.html"
