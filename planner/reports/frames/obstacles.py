@@ -17,6 +17,9 @@ from planner.units import format_time
 from solver.fragmentation import cells
 from solver.state import FOREVER_S, Ints, Level, NodeState
 
+ANYWHERE = "any nodes"
+"""The level of a gang that requires none."""
+
 TEN = 10
 """Gangs that are looked at, the largest first."""
 
@@ -40,11 +43,11 @@ class Room:
     ready_s: int
 
 
-def rooms(scene: Scene, j: int, *, by_gpus: bool = False) -> list[Room]:
+def rooms(scene: Scene, j: int, *, by_gpus: bool = False, anywhere: bool = False) -> list[Room]:
     """Return where gang `j` could stand, the best place first; empty where no place is large enough.
 
     Best is where the last protection ends first and then the fewest GPUs are held; with `by_gpus` only the
-    GPUs count that are held on the nodes to clear.
+    GPUs count that are held on the nodes to clear. With `anywhere` it may stand on any nodes of a pool.
     """
     w, nodes = scene.state.workloads, scene.state.nodes
     size, replicas = int(w.gpus_per_replica[j]), int(w.replicas[j])
@@ -55,8 +58,8 @@ def rooms(scene: Scene, j: int, *, by_gpus: bool = False) -> list[Room]:
         wait_s=np.zeros_like(scene.node_until_s) if by_gpus else scene.node_until_s - scene.now_s,
         held_gpus=scene.held_gpus,
     )
-    segment = int(w.segment[j]) or replicas
-    domain = cells(scene.state, int(w.required[j]))
+    segment = replicas if anywhere else int(w.segment[j]) or replicas
+    domain = cells(scene.state, Level.NONE if anywhere else int(w.required[j]))
     found: list[list[_Part]] = []
     for pool in np.unique(nodes.pool[fits]).tolist():
         inside = np.flatnonzero(fits & (nodes.pool == pool) & (domain >= 0))
@@ -160,7 +163,7 @@ def _about(scene: Scene, j: int, room: Room | None) -> dict[str, object]:
     w, names = scene.encoded.names.workloads[j], scene.encoded.names
     decision = scene.decisions[w.id]
     required = int(scene.state.workloads.required[j])
-    level = names.levels[required] if required >= 0 else ("node" if required == Level.NODE else "any nodes")
+    level = names.levels[required] if required >= 0 else ("node" if required == Level.NODE else ANYWHERE)
     places = [] if room is None else list(dict.fromkeys(scene.place_name(n) for n in room.nodes))
     shown = ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
     start_s = decision.expected_start_s

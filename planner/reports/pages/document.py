@@ -106,10 +106,10 @@ class Cells:
 
 @dataclass(frozen=True)
 class Prose:
-    """Paragraphs under a heading."""
+    """Paragraphs under a heading, each with a word or two that it begins with, or without."""
 
     title: str
-    paragraphs: Sequence[str]
+    paragraphs: Sequence[str | tuple[str, str]]
 
     kind = "prose"
 
@@ -161,7 +161,7 @@ class Page:
 
 def render(page: Page) -> str:
     """Return the HTML of a page, complete in itself."""
-    scripts = [_plotly()] if any(part.kind == "chart" for part in page.parts) else []
+    scripts = [plotly()] if any(part.kind == "chart" for part in page.parts) else []
     scripts += [_text("report.js")]
     scripts += [_text("timeline.js")] if any(part.kind == "canvas" for part in page.parts) else []
     return _template().render(
@@ -226,7 +226,7 @@ def _text(name: str) -> str:
 
 
 @cache
-def _plotly() -> str:
+def plotly() -> str:
     """Return plotly.js as the Python package brings it."""
     try:
         from plotly.offline import get_plotlyjs

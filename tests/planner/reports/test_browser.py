@@ -49,7 +49,8 @@ def compared(tmp_path_factory) -> Path:
     write_inputs(folder, length=40)
     called = gangplan(
         "compare", "--site", folder / "site.yaml", "--trace", folder / "work-0.csv",
-        "--policy", "budget-greedy", "--policy", "fifo", "--days", "0.5", "--period", "5m", "--jobs", "1", "--out", folder / "out",
+        "--policy", "budget-greedy", "--policy", "fifo", "--days", "0.5", "--period", "5m", "--jobs", "1",
+        "--out", folder / "out",
     )  # fmt: skip
     assert called.code == 0, called
     return folder / "out"

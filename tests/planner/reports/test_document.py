@@ -6,11 +6,14 @@ import base64
 import hashlib
 import json
 import re
+import sys
 from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
 
+from planner.errors import InputError
+from planner.reports.pages import document
 from planner.reports.pages.clock import clock, clocks
 from planner.reports.pages.document import Bar, Canvas, Chart, Grid, Name, Page, Panel, Prose, number, render
 
@@ -107,6 +110,13 @@ def test_nothing_is_loaded_from_anywhere(html):
 def test_a_page_without_charts_carries_no_plotly():
     plain = Page("t", "l", [Grid("g", "s", ["A"], [["x"]], pd.DataFrame({"a": [1]}))])
     assert len(render(plain)) < 40_000
+
+
+def test_without_plotly_charts_say_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    document.plotly.cache_clear()
+    with pytest.raises(InputError, match=r"pip install 'gangplan\[reports\]'"):
+        render(page())
 
 
 def test_a_page_without_a_made_time_is_never_stale(html):

@@ -121,7 +121,7 @@ def test_the_largest_gang_that_waits_is_explained_with_who_is_in_the_way_and_wha
     place = world(workloads=work, ratios={"a": 0.5, "b": 1.5})
     page = fragmentation.page(scene_of(place.site, place.snapshot), "")
     assert page.lede.startswith("The largest pending gang, big of a, wants 32 GPUs.")
-    words = " ".join(page.parts[0].paragraphs)
+    words = " ".join(" ".join(pair) for pair in page.parts[0].paragraphs)
     assert "v (b, 32 GPUs, protected until Oct 9, 13:50)" in words
     assert "at Oct 9, 13:50 the last protection there has ended" in words
     assert "no rearrangement" in words

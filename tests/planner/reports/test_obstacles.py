@@ -133,6 +133,15 @@ def test_every_room_has_seats_for_the_whole_gang_once_it_is_cleared():
     assert seen > 20
 
 
+def test_without_its_level_a_gang_may_have_room_earlier():
+    work = [guarded("x", "n1", ran="90m"), guarded("y", "n[2-3]"), guarded("z", "n4", ran="90m")]
+    gang = {"id": "w", "replicas": 2, "topology": {"required": "leaf"}}
+    found = scene([*work, gang], LEAVES, levels=["leaf"])
+    j = found.waiting[0]
+    assert rooms(found, j)[0].ready_s == NOW_S + 110 * 60
+    assert rooms(found, j, anywhere=True)[0].ready_s == NOW_S + 30 * 60
+
+
 # -- what would help ----------------------------------------------------------------------------------
 
 
