@@ -163,7 +163,8 @@ def render(page: Page) -> str:
     """Return the HTML of a page, complete in itself."""
     scripts = [plotly()] if any(part.kind == "chart" for part in page.parts) else []
     scripts += [_text("report.js")]
-    scripts += [_text("timeline.js")] if any(part.kind == "canvas" for part in page.parts) else []
+    if any(part.kind == "canvas" for part in page.parts):
+        scripts += [_text("runs.js"), _text("timeline.js")]
     return _template().render(
         page=page,
         style=Markup(_text("report.css")),  # noqa: S704 - our own file

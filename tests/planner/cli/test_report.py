@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from planner.ledger.demand import observe_stretch
 from planner.ledger.store import connect
 from tests.planner.cli.calling import gangplan, refused
 from tests.planner.simulation.comparing import write_inputs
+from tests.planner.worlds import NOW, NOW_S
 
 ROOT = Path(__file__).parents[3]
 SITE = ROOT / "examples" / "two-clusters" / "site.yaml"
@@ -88,6 +90,20 @@ def test_what_is_wrong_is_said_and_nothing_is_written(tmp_path, kind, args, faul
     errors = refused(report(kind, *args, "--out", out))
     assert any(fault in error for error in errors), errors
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_becomes_a_page_of_its_window(tmp_path):
+    ledger = connect(f"sqlite:///{tmp_path}/l.db")
+    ledger.upgrade()
+    with ledger.write() as connection:
+        observe_stretch(
+            connection, NOW_S - 7200, NOW_S, {("k", "h100"): 32}, {"vision": 9}, {"vision": 10**9}
+        )
+    out = tmp_path / "x.html"
+    args = ("--from", f"sqlite:///{tmp_path}/l.db", "--site", SITE, "--now", NOW, "--out", out)
+    assert report("allocations", *args).code == 0
+    assert "vision" in out.read_text()
+    assert "the lookback window" in out.read_text()
 
 
 def test_a_bad_time_is_refused_with_what_to_write(tmp_path):

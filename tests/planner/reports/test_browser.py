@@ -203,7 +203,7 @@ def checkered(tmp_path_factory) -> tuple[Path, list[str]]:
         gainers={},
         holds=pd.DataFrame(columns=["workload", "from_s", "until_s", "row", "rows"]),
         workloads=runs.rename(columns={"workload": "id"})[["id", "allocation", "gpus"]].assign(
-            submitted_s=0, state="finished"
+            submitted_s=0, end_s=3600 * hours, state="finished"
         ),
     )
     path = tmp_path_factory.mktemp("checkered") / "timeline.html"
