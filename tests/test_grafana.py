@@ -1,14 +1,18 @@
-"""The Grafana dashboard asks only for metrics that docs/metrics.md explains, and for all of them."""
+"""The Grafana dashboard asks for the metrics that docs/metrics.md explains, and rounds write all of these."""
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
 import pytest
+from prometheus_client import generate_latest
 
+from planner.cron import metrics
+from tests.planner.worlds import NOW_S, world
 from tests.test_docs import read, section, tables
 
 BOARD = json.loads(
@@ -29,6 +33,17 @@ def asked(expression: str) -> set[str]:
 
 def test_the_dashboard_asks_for_every_documented_metric_and_for_no_other():
     assert set().union(*(asked(target["expr"]) for _, target in QUERIES)) == LABELS.keys()
+
+
+def test_rounds_write_every_documented_metric_with_its_labels():
+    place = world(workloads=[{"id": "w"}, {"id": "x", "on": "n1"}])
+    plan = place.plan()
+    proven = replace(plan, solver=replace(plan.solver, gap=0.001))
+    written = generate_latest(metrics.of_round(proven, place.snapshot, NOW_S, 1.5, 0)).decode()
+    found = {}
+    for name, labels in re.findall(r"^(gangplan_\w+)(?:\{(.*?)\})? ", written, re.MULTILINE):
+        found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
+    assert {name: found.get(name) for name in LABELS} == LABELS
 
 
 @pytest.mark.parametrize(("title", "target"), QUERIES, ids=lambda x: x if isinstance(x, str) else "")

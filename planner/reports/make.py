@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,18 +9,18 @@ from pathlib import Path
 
 from planner.errors import InputError
 from planner.ledger.store import open_ledger
+from planner.model.plan import Plan
 from planner.model.site import Site
-from planner.planfile import load_plan, plan_to_dict
+from planner.planfile import load_plan
 from planner.reports.frames import books
 from planner.reports.frames.compared import Compared
 from planner.reports.frames.moment import DAY_S, most_waited_for_s, simulated_site, snapshot_at
-from planner.reports.frames.queue import last_rounds
 from planner.reports.frames.scene import Scene, scene_of
 from planner.reports.frames.simulated import Simulated, open_simulation
 from planner.reports.frames.timeline import of_scene, of_simulation
 from planner.reports.pages import allocations, compare, fragmentation, timeline
 from planner.reports.pages.document import render
-from planner.reports.pages.site import Contents, site
+from planner.reports.pages.site import pages_of
 from planner.round import plan_round
 from planner.simulation.output import SUMMARY
 from planner.site import load_site
@@ -133,17 +132,10 @@ def site_of(request: Request) -> dict[str, str]:
         stale_after_s = parse_duration(request.stale_after)
     except ValueError as error:
         raise InputError([f"--stale-after: {error}"]) from None
-    scene = _scene(request)
+    site = request.site()
+    snapshot = load_snapshot(request.path, site)
     ledger = None if request.ledger_url is None else open_ledger(request.ledger_url)
-    contents = Contents(
-        scene,
-        books.of_shares(scene.plan.shares),
-        None if ledger is None else last_rounds(ledger),
-        int(time.time()),
-        stale_after_s,
-    )
-    plan = json.dumps(plan_to_dict(scene.plan), indent=1, ensure_ascii=False) + "\n"
-    return {**site(contents), "plan.json": plan}
+    return pages_of(site, snapshot, _plan(request), ledger, stale_after_s)
 
 
 def _simulated(request: Request) -> Simulated | None:
@@ -156,8 +148,11 @@ def _simulated(request: Request) -> Simulated | None:
 
 def _scene(request: Request) -> Scene:
     site = request.site()
-    snapshot = load_snapshot(request.path, site)
-    return scene_of(site, snapshot, None if request.plan_path is None else load_plan(request.plan_path))
+    return scene_of(site, load_snapshot(request.path, site), _plan(request))
+
+
+def _plan(request: Request) -> Plan | None:
+    return None if request.plan_path is None else load_plan(request.plan_path)
 
 
 def _now_s(now: str | None) -> int:

@@ -6,17 +6,24 @@ No page needs a script to be read, and none loads anything: charts that need plo
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from planner.ledger.store import Ledger
+from planner.model.plan import Plan
+from planner.model.site import Site
+from planner.model.snapshot import Snapshot
+from planner.planfile import plan_to_dict
 from planner.reports.frames import queue
-from planner.reports.frames.books import Books
+from planner.reports.frames.books import Books, of_shares
 from planner.reports.frames.fragmentation import by_level, by_node
 from planner.reports.frames.obstacles import unhealthy_gpus
-from planner.reports.frames.scene import Scene
+from planner.reports.frames.scene import Scene, scene_of
 from planner.reports.frames.timeline import of_scene
 from planner.reports.pages import allocations, timeline
 from planner.reports.pages.clock import at, clock, clocks
@@ -35,6 +42,9 @@ PAGES = {
 
 PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 LONGEST_NAME = 100
+
+STALE_AFTER_S = 900
+"""Age at which pages say that they are stale, unless told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +66,25 @@ class Contents:
     stale_after_s: int
 
 
-def site(contents: Contents) -> dict[str, str]:
+def pages_of(
+    site: Site,
+    snapshot: Snapshot,
+    plan: Plan | None,
+    ledger: Ledger | None,
+    stale_after_s: int = STALE_AFTER_S,
+) -> dict[str, str]:
+    """Return all files of a site by their names, the plan among them; where there is none, one is made."""
+    scene = scene_of(site, snapshot, plan)
+    rounds = None if ledger is None else queue.last_rounds(ledger)
+    contents = Contents(scene, of_shares(scene.plan.shares), rounds, int(time.time()), stale_after_s)
+    text = json.dumps(plan_to_dict(scene.plan), indent=1, ensure_ascii=False) + "\n"
+    return {**pages(contents), "plan.json": text}
+
+
+def pages(contents: Contents) -> dict[str, str]:
     """Return all pages by the names of their files."""
     scene = contents.scene
-    pages = {
+    found = {
         "index.html": _index(contents),
         "queue.html": _queue(contents),
         "allocations.html": _allocations(contents),
@@ -68,8 +93,8 @@ def site(contents: Contents) -> dict[str, str]:
         "rounds.html": _rounds(contents.rounds),
         "timeline.html": timeline.page(of_scene(scene), _names(scene), ""),
     }
-    pages |= {address_of(row.allocation): _allocation(contents, row.allocation) for row in scene.plan.shares}
-    return {name: render(_dressed(page, contents)) for name, page in pages.items()}
+    found |= {address_of(row.allocation): _allocation(contents, row.allocation) for row in scene.plan.shares}
+    return {name: render(_dressed(page, contents)) for name, page in found.items()}
 
 
 def address_of(allocation: str) -> str:

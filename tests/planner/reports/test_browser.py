@@ -20,7 +20,8 @@ from planner.reports.frames.timeline import RUN_COLUMNS, Timeline
 from planner.reports.frames.timeline import of_simulation as timeline_of
 from planner.reports.pages import allocations, compare, fragmentation, timeline
 from planner.reports.pages.document import number, render
-from planner.reports.pages.site import Contents, site
+from planner.reports.pages.site import Contents
+from planner.reports.pages.site import pages as site
 from planner.reports.palette import colours
 from tests.planner.cli.calling import gangplan
 from tests.planner.reports.browsing import CHROMIUM, DRIVER, LAPTOP, PHONE, Browser

@@ -12,14 +12,14 @@ from planner.ledger.store import connect
 from planner.reports.frames import queue
 from planner.reports.frames.books import of_shares
 from planner.reports.frames.scene import scene_of
-from planner.reports.pages.site import PAGES, Contents, address_of, site
+from planner.reports.pages.site import PAGES, Contents, address_of, pages
 from tests.planner.cli.calling import gangplan
 from tests.planner.reports.test_fragmentation import random_scene
 from tests.planner.worlds import NOW_S, world
 
 
 def made(scene, rounds=None):
-    return site(Contents(scene, of_shares(scene.plan.shares), rounds, NOW_S, 900))
+    return pages(Contents(scene, of_shares(scene.plan.shares), rounds, NOW_S, 900))
 
 
 @pytest.fixture(scope="module")
