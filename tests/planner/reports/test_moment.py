@@ -9,6 +9,7 @@ from planner.model.budget import leaf_shares
 from planner.reports.frames.moment import most_waited_for_s, simulated_site, snapshot_at
 from planner.reports.frames.scene import scene_of
 from planner.simulation.cut import ORIGIN_S
+from planner.simulation.history import Event
 from tests.planner.reports.folders import PLAYED
 
 
@@ -24,6 +25,20 @@ def test_what_runs_at_a_moment_holds_the_gpus_of_the_grid(played):
                 held[part.node] += part.gpus
         assert list(held.values()) == (toy.allocated + toy.unallocated)[:, at_s].tolist()
         assert snapshot.time_s == ORIGIN_S + at_s
+
+
+@given(PLAYED)
+def test_everybody_who_was_submitted_and_is_not_over_is_there_and_waits_or_runs(played):
+    toy, found = played
+    h = toy.history
+    for at_s in np.linspace(0, found.end_s - 1, 7, dtype=np.int64).tolist():
+        last = {}
+        for time_s, row, event in zip(h.events.time_s, h.events.workload, h.events.event, strict=True):
+            if time_s <= at_s and not h.terms.refused[row]:
+                last[h.trace.id[row]] = Event(event)
+        runs = {w.id: w.state == "running" for w in snapshot_at(found, at_s).workloads}
+        over = (Event.FINISH, Event.CANCEL)
+        assert runs == {name: event == Event.START for name, event in last.items() if event not in over}
 
 
 @given(PLAYED)

@@ -196,6 +196,8 @@ def test_what_is_loosened_waits_and_all_else_stands_where_it_stood():
         found = random_scene(seed)
         js = np.unique(found.part_workload)[::2]
         state = loosened(found, js)
+        stands = np.isin(np.arange(state.workloads.count), np.setdiff1d(found.part_workload, js))
+        assert ((state.workloads.status == Status.RUNNING) == stands).all()
         assert (state.workloads.status[js] == Status.PENDING).all()
         kept = ~np.isin(found.part_workload, js)
         held = np.zeros(state.nodes.count, dtype=np.int64)

@@ -6,6 +6,7 @@ import base64
 from collections import Counter, defaultdict
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 
@@ -144,6 +145,8 @@ def test_packed_arrays_hold_what_the_frames_hold(played):
     assert numbers(data["bar"]["row"], "u4") == found.bars["row"].tolist()
     payers = [data["allocations"][i] for i in numbers(data["allocation"], "u2")]
     assert payers == found.workloads["allocation"].tolist()
+    over = [None if s < 0 else s for s in numbers(data["over"], "i4")]
+    assert over == [None if s is pd.NA else s for s in found.workloads["end_s"].tolist()]
     assert {int(r): [ids[g] for g in gs] for r, gs in data["gainers"].items()} == found.gainers
 
 
