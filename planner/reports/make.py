@@ -56,6 +56,12 @@ class Request:
         """Whether the source is the folder of a simulation."""
         return (self.path / SUMMARY).exists()
 
+    def check(self) -> None:
+        """Raise InputError where there is nothing of the name of the source."""
+        if not self.is_ledger and not self.path.exists():
+            fix = "name a snapshot, the folder of a simulation or comparison, or the URL of a ledger"
+            raise InputError([f"{self.source}: is not there, {fix}"])
+
     def site(self) -> Site:
         """Read the site file; InputError where none was named."""
         if self.site_path is None:
@@ -65,6 +71,7 @@ class Request:
 
 def make(request: Request) -> str:
     """Return the page; InputError with all that is wrong with its inputs."""
+    request.check()
     return KINDS[request.kind](request)
 
 
@@ -126,6 +133,7 @@ def _compare(request: Request) -> str:
 
 def site_of(request: Request) -> dict[str, str]:
     """Return the files of a site, by name; InputError with all that is wrong with its inputs."""
+    request.check()
     if request.is_ledger or request.path.is_dir():
         raise InputError([f"{request.source}: a site shows the present, write a snapshot file"])
     try:

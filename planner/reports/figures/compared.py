@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from planner.reports.figures.style import ROW_PX, Figure, figure, line, plain, rule
-from planner.reports.palette import HELD, HUES, IDLE, UNALLOCATED, UNAVAILABLE
+from planner.reports.palette import HELD, IDLE, POLICIES, UNALLOCATED, UNAVAILABLE
 
 BAND_COLOURS = {"allocated": HELD, "unallocated": UNALLOCATED, "idle": IDLE, "unavailable": UNAVAILABLE}
 
@@ -22,7 +22,7 @@ LOSS_SCALE: list[list[object]] = [[0.0, "@faint"], [0.35, "#e39a5b"], [1.0, "#b3
 
 def hues(names: list[str]) -> dict[str, str]:
     """Return a colour for each variant."""
-    return {name: HUES[i % len(HUES)] for i, name in enumerate(names)}
+    return {name: POLICIES[i % len(POLICIES)] for i, name in enumerate(names)}
 
 
 def waits(frame: pd.DataFrame, colours: dict[str, str]) -> Figure:
@@ -32,7 +32,7 @@ def waits(frame: pd.DataFrame, colours: dict[str, str]) -> Figure:
     for i, (name, rows) in enumerate(frame.groupby("variant", sort=False)):
         x = np.maximum(rows["wait_s"].to_numpy(), SHORTEST_S).round(1).tolist()
         y = (100 * rows["share"]).round(1).tolist()
-        dash = {"dash": DASHES[i // len(HUES) % len(DASHES)]}
+        dash = {"dash": DASHES[i // len(POLICIES) % len(DASHES)]}
         drawn.append(line(x, y, colours[str(name)], plain(str(name)), width=2, line=dash))
     ticks = [s for s in TICKS_S if s <= longest * 2]
     return figure(

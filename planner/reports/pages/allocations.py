@@ -89,7 +89,11 @@ def _promises(promise: pd.DataFrame, shades: dict[str, str], books: Books) -> Ch
         "others left."
     )
     return Chart(
-        "promise", sentence, [Panel(figures.kept(promise, shades))], table, f"{about} In {books.span}."
+        "promise",
+        sentence,
+        [Panel(figures.kept(promise, shades))],
+        table,
+        f"{about} In {books.span}. {books.caveat}".rstrip(),
     )
 
 
@@ -124,8 +128,8 @@ def tree_of(books: Books, shades: dict[str, str]) -> Grid:
         )
     about = (
         "Ratio = use ÷ entitlement in the lookback window; it sorts the queue, the lowest first, and the "
-        f"mark is 1. Use, entitlement, owed and delivered in {books.unit}."
-    )
+        f"mark is 1. Use, entitlement, owed and delivered in {books.unit}. {books.caveat}"
+    ).rstrip()
     header = (
         "Budget", "Share", "Use", "Entitled", "Ratio", "Rank", "Owed", "Delivered", "Delivered ÷ owed",
         "Unallocated, GPU-hours" if extra == "unallocated" else "Unallocated GPUs now",

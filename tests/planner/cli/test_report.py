@@ -43,6 +43,14 @@ def test_a_simulation_becomes_one_page(simulated, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["allocations", "fragmentation", "timeline"])
+def test_a_simulation_of_seconds_becomes_a_page_too(tmp_path, kind):
+    write_inputs(tmp_path, length=1)
+    inputs = ("--site", tmp_path / "site.yaml", "--trace", tmp_path / "work-0.csv", "--days", "0.0002")
+    assert gangplan("simulate", *inputs, "--policy", "fifo", "--out", tmp_path / "out").code == 0
+    assert report(kind, "--from", tmp_path / "out", "--out", tmp_path / "page.html").code == 0
+
+
+@pytest.mark.parametrize("kind", ["allocations", "fragmentation", "timeline"])
 def test_a_snapshot_becomes_one_page_with_and_without_its_plan(tmp_path, kind):
     plan = tmp_path / "plan.json"
     assert (
@@ -79,7 +87,9 @@ def test_a_subtree_shows_its_allocations_and_no_other(tmp_path):
         ("compare", ["--from", ROOT / "docs"], "name a folder that `gangplan compare` has finished"),
         ("allocations", ["--from", ROOT / "docs"], "name a folder that a simulation has finished"),
         ("timeline", ["--from", ROOT / "docs"], "name a folder that a simulation has finished"),
-        ("fragmentation", ["--from", ROOT / "nowhere.json", "--site", SITE], "nowhere.json"),
+        ("fragmentation", ["--from", ROOT / "nowhere.json"], "nowhere.json: is not there, name a snapshot"),
+        ("site", ["--from", ROOT / "nowhere.json"], "nowhere.json: is not there, name a snapshot"),
+        ("compare", ["--from", ROOT / "nowhere"], "nowhere: is not there"),
         ("site", ["--from", ROOT / "docs", "--site", SITE], "a site shows the present"),
         ("site", ["--from", SNAPSHOT, "--site", SITE, "--stale-after", "15"], "--stale-after: "),
         ("allocations", ["--from", SNAPSHOT, "--site", SITE, "--under", "nobody"], "no allocation is nobody"),
