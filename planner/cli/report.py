@@ -7,13 +7,16 @@ from pathlib import Path
 import click
 
 from planner.atomic import write_atomic
-from planner.reports.make import KINDS, Request, make
+from planner.reports.folder import replace_folder
+from planner.reports.make import KINDS, Request, make, site_of
 
 PATH = click.Path(path_type=Path)
+SITE = "site"
+"""The kind that is a folder."""
 
 
 @click.command(name="report")
-@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.argument("kind", type=click.Choice([*KINDS, SITE]))
 @click.option(
     "--from",
     "source",
@@ -43,4 +46,7 @@ def command(
     `site` writes a folder of pages instead, for cron and any web server.
     """
     request = Request(kind, source, site_path, plan_path, under, ledger_url, now, stale_after)
-    write_atomic(out, make(request))
+    if kind == SITE:
+        replace_folder(out, site_of(request))
+    else:
+        write_atomic(out, make(request))

@@ -180,8 +180,17 @@ class Cycle:
             if run.metrics is not None:
                 found = metrics.of_round(plan, snapshot, int(time.time()), seconds, failed)
                 metrics.write(Path(run.metrics), found)
+            if run.pages is not None:
+                self._draw(Path(run.pages), plan, snapshot)
         except InputError as error:
             journal.warn("not published", fault=str(error))
+
+    def _draw(self, folder: Path, plan: Plan, snapshot: Snapshot) -> None:
+        """Replace the static site by one of this round."""
+        from planner.reports.folder import replace_folder  # what draws is loaded where it is needed
+        from planner.reports.pages.site import pages_of
+
+        replace_folder(folder, pages_of(self.site, snapshot, plan, self.books.ledger))
 
 
 def _json(data: object) -> str:

@@ -9,20 +9,23 @@ from pathlib import Path
 
 from planner.errors import InputError
 from planner.ledger.store import open_ledger
+from planner.model.plan import Plan
 from planner.model.site import Site
 from planner.planfile import load_plan
 from planner.reports.frames import books
+from planner.reports.frames.compared import Compared
 from planner.reports.frames.moment import DAY_S, most_waited_for_s, simulated_site, snapshot_at
 from planner.reports.frames.scene import Scene, scene_of
-from planner.reports.frames.simulated import Simulated
+from planner.reports.frames.simulated import Simulated, open_simulation
 from planner.reports.frames.timeline import of_scene, of_simulation
-from planner.reports.pages import allocations, fragmentation, timeline
+from planner.reports.pages import allocations, compare, fragmentation, timeline
 from planner.reports.pages.document import render
+from planner.reports.pages.site import pages_of
 from planner.round import plan_round
 from planner.simulation.output import SUMMARY
 from planner.site import load_site
 from planner.snapshot import load_snapshot
-from planner.units import format_time, parse_time
+from planner.units import format_time, parse_duration, parse_time
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,12 @@ class Request:
         """Whether the source is the folder of a simulation."""
         return (self.path / SUMMARY).exists()
 
+    def check(self) -> None:
+        """Raise InputError where there is nothing of the name of the source."""
+        if not self.is_ledger and not self.path.exists():
+            fix = "name a snapshot, the folder of a simulation or comparison, or the URL of a ledger"
+            raise InputError([f"{self.source}: is not there, {fix}"])
+
     def site(self) -> Site:
         """Read the site file; InputError where none was named."""
         if self.site_path is None:
@@ -62,6 +71,7 @@ class Request:
 
 def make(request: Request) -> str:
     """Return the page; InputError with all that is wrong with its inputs."""
+    request.check()
     return KINDS[request.kind](request)
 
 
@@ -71,7 +81,7 @@ def _allocations(request: Request) -> str:
         found = books.of_ledger(site, open_ledger(request.source), now_s)
         source = f"Ledger {request.source.rpartition('@')[2]}, at {format_time(now_s)}"
     elif request.path.is_dir():
-        simulated = Simulated(request.path)
+        simulated = open_simulation(request.path)
         window_s = (
             books.WINDOW_S if request.site_path is None else request.site().fair_share.lookback.window_s
         )
@@ -114,18 +124,43 @@ def _timeline(request: Request) -> str:
     return render(timeline.page(of_scene(scene), names, source))
 
 
+def _compare(request: Request) -> str:
+    if request.is_ledger:
+        raise InputError([f"{request.source}: a ledger compares nothing, write the folder of a comparison"])
+    found = Compared(request.path)
+    return render(compare.page(found, f"Comparison: {request.path.name}, {len(found.rows)} simulations"))
+
+
+def site_of(request: Request) -> dict[str, str]:
+    """Return the files of a site, by name; InputError with all that is wrong with its inputs."""
+    request.check()
+    if request.is_ledger or request.path.is_dir():
+        raise InputError([f"{request.source}: a site shows the present, write a snapshot file"])
+    try:
+        stale_after_s = parse_duration(request.stale_after)
+    except ValueError as error:
+        raise InputError([f"--stale-after: {error}"]) from None
+    site = request.site()
+    snapshot = load_snapshot(request.path, site)
+    ledger = None if request.ledger_url is None else open_ledger(request.ledger_url)
+    return pages_of(site, snapshot, _plan(request), ledger, stale_after_s)
+
+
 def _simulated(request: Request) -> Simulated | None:
     """Return the simulation asked for; None where it is a snapshot, InputError where it is a ledger."""
     if request.is_ledger:
         fix = "write a snapshot, or the folder of a simulation"
         raise InputError([f"{request.source}: a ledger knows no nodes, {fix}"])
-    return Simulated(request.path) if request.path.is_dir() else None
+    return open_simulation(request.path) if request.path.is_dir() else None
 
 
 def _scene(request: Request) -> Scene:
     site = request.site()
-    snapshot = load_snapshot(request.path, site)
-    return scene_of(site, snapshot, None if request.plan_path is None else load_plan(request.plan_path))
+    return scene_of(site, load_snapshot(request.path, site), _plan(request))
+
+
+def _plan(request: Request) -> Plan | None:
+    return None if request.plan_path is None else load_plan(request.plan_path)
 
 
 def _now_s(now: str | None) -> int:
@@ -141,4 +176,5 @@ KINDS: dict[str, Callable[[Request], str]] = {
     "allocations": _allocations,
     "fragmentation": _fragmentation,
     "timeline": _timeline,
+    "compare": _compare,
 }

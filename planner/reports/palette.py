@@ -16,6 +16,11 @@ HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c7a
 DARKEST, LIGHTEST = 0.30, 0.72
 """Lightness of the shades of one hue: readable on white and on black."""
 
+POLICIES = (
+    "#6655cc", "#44aa99", "#ddaa33", "#cc6677", "#88ccee", "#117733", "#aa4499", "#999933", "#882255",
+)  # fmt: skip
+"""Of policies side by side, after Tol's muted palette: others than those of allocations."""
+
 IDLE, UNAVAILABLE = "#c9ced6", "#5b616b"
 HELD = "#4c78a8"
 UNALLOCATED = "#a0cbe8"

@@ -82,6 +82,32 @@ def test_a_small_piece_breaks_no_whole_node_for_the_sake_of_company(broken):
     assert placed(nodes, [*work, ask(2, min_runtime_h=5)]) == {3: [broken]}
 
 
+@pytest.mark.parametrize(("weight", "place"), [(1.0, 1), (10.0, 1), (0.0, 3)])
+def test_without_weight_on_what_stays_whole_only_company_counts(weight, place):
+    """Node 1 is broken already; node 3 is whole, and beside it a protection lasts longer."""
+    nodes = [node(8, leaf=leaf) for leaf in ("l1", "l1", "l2", "l2")]
+    work = [held(8, 0, 3), held(8, 2, 6), held(2, 1, 3)]
+    assert placed(nodes, [*work, ask(2, min_runtime_h=5)], keep_whole=weight) == {3: [place]}
+
+
+def test_the_weight_multiplies_what_broken_nodes_and_domains_cost_and_nothing_else():
+    nodes = [node(8, leaf=leaf) for leaf in ("l1", "l1", "l2", "l2")]
+    costs = []
+    for weight in (1.0, 10.0, 0.0):
+        world = state(nodes, [held(2, 1), ask(2), ask(8, preferred="leaf")], keep_whole=weight, **PLENTY)
+        problem, _, _ = settled(Board(world, order_of(world)), WITHIN)
+        model = formulate_places(problem).model
+        families = np.concatenate([[block.family] * len(block.labels) for block in model.columns])
+        broken = np.char.startswith(families, "broken")
+        assert broken.any()
+        costs.append((model.objective[broken], model.objective[~broken]))
+    (ours, rest), (strong, same), (none, also) = costs
+    assert (ours < 0).all()
+    assert strong == pytest.approx(10 * ours)
+    assert not none.any()
+    assert rest.tolist() == same.tolist() == also.tolist()
+
+
 @pytest.mark.parametrize("longest", [0, 1, 2])
 def test_work_lives_where_others_are_protected_as_long(longest):
     nodes = [node(8, leaf=leaf) for leaf in ("l1", "l1", "l2", "l2", "l3", "l3")]

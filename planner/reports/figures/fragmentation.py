@@ -17,7 +17,12 @@ OPEN_SCALE: list[list[object]] = [[0.0, "@faint"], [0.001, "#b9d7ea"], [1.0, "#0
 BUSY_SCALE: list[list[object]] = [[0.0, "#0072b2"], [0.125, "#7fb3d5"], [0.5, "#e8c9a0"], [1.0, "#a3540b"]]
 """From open now to held for eight hours: cold to warm, told apart by every eye."""
 
-CELL_PX = 22
+CELL_PX, LEAST_CELL_PX, MAP_PX = 22, 9, 1200
+"""Height of a row of nodes; of many rows, so that the map stays below `MAP_PX` as long as rows can be "
+"seen."""
+
+TEXT_PX = 14
+"""Height from which on a cell has its number in it."""
 
 Row = dict[Hashable, Any]
 """A row of a frame by its columns."""
@@ -42,13 +47,14 @@ def nodes(frame: pd.DataFrame, value: str, scale: list[list[object]], most: floa
         text.append([_label(row, value) for row in part.to_dict("records")] + [""] * len(pad))
         hover.append([_hover(row) for row in part.to_dict("records")] + [""] * len(pad))
         names.append(plain(group["place"].iloc[0]) + (f" +{first}" if first else ""))
+    cell_px = max(LEAST_CELL_PX, min(CELL_PX, MAP_PX // max(len(lines), 1)))
     drawn = {
         "type": "heatmap",
         "z": z,
         "x": list(range(1, wide + 1)),
         "y": list(range(len(lines))),
         "text": text,
-        "texttemplate": "%{text}",
+        "texttemplate": "%{text}" if cell_px >= TEXT_PX else "",
         "textfont": {"size": 12},
         "hovertext": hover,
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -61,7 +67,7 @@ def nodes(frame: pd.DataFrame, value: str, scale: list[list[object]], most: floa
     }
     return figure(
         [drawn],
-        CELL_PX * len(lines) + 44,
+        cell_px * len(lines) + 44,
         xaxis={
             "showgrid": False,
             "zeroline": False,
@@ -74,6 +80,7 @@ def nodes(frame: pd.DataFrame, value: str, scale: list[list[object]], most: floa
             "zeroline": False,
             "tickvals": list(range(len(lines))),
             "ticktext": names,
+            "tickfont": {"size": 12 if cell_px >= TEXT_PX else 9},
         },
     )
 

@@ -41,6 +41,8 @@ class Books:
         GPU-hours, or budget units.
     first_s : int or None
         Epoch second of hour 0; None = the start of a trace.
+    caveat : str
+        What a reader has to know of the amounts; "" = nothing.
     """
 
     hourly: pd.DataFrame
@@ -49,6 +51,7 @@ class Books:
     unit: str
     span: str
     first_s: int | None = None
+    caveat: str = ""
 
     def under(self, path: str) -> Books:
         """Return the books of one subtree; InputError where no allocation lies in it."""
@@ -118,7 +121,8 @@ def of_shares(rows: tuple[ShareRow, ...]) -> Books:
         }
     )
     hourly = pd.DataFrame(columns=["hour", "allocation", *AMOUNTS])
-    return Books(hourly, window, window, "budget units", "the lookback window")
+    caveat = "Where no ledger counts demand by the hour, what is owed is estimated from today's demand."
+    return Books(hourly, window, window, "budget units", "the lookback window", caveat=caveat)
 
 
 def by_day_part(books: Books) -> pd.DataFrame:

@@ -110,7 +110,7 @@ def free_over_time(
 ) -> pd.DataFrame:
     """Return the free GPUs of each innermost domain at each time: one row for each domain, a column a time.
 
-    What happens in the second of a look is in it. Nodes that are not up have nothing free.
+    `times_s` rise. What happens in the second of a look is in it. Nodes that are not up have nothing free.
     """
     index = {name: i for i, name in enumerate(nodes["node"])}
     places = (nodes["cluster"] + "/" + nodes["location"]).str.rstrip("/")
@@ -141,7 +141,7 @@ def free_over_time(
                 name, _, count = part.rpartition(":")
                 held[index[name]] += sign * int(count)
         np.add.at(out[:, column], place, np.where(free_nodes, gpus - held, 0))
-    frame = pd.DataFrame(out, columns=[round(t / 86_400, 4) for t in times_s.tolist()])
+    frame = pd.DataFrame(out, columns=[round(t / 86_400, 6) for t in times_s.tolist()])
     frame.insert(0, "domain", domains)
     return frame
 

@@ -20,6 +20,12 @@ from planner.simulation.cut import ORIGIN_S
 
 DAY_S = 86_400
 
+JOB = [
+    "allocation", "replicas", "gpus_per_replica", "min_runtime_s", "resumable", "topology_required",
+    "topology_preferred", "submitted_s",
+]  # fmt: skip
+"""Columns of a workload that its events do not tell."""
+
 
 def simulated_site(found: Simulated) -> Site:
     """Return a site with the tree of a simulation: its shares, and a contract that lets every run stand."""
@@ -56,7 +62,8 @@ def snapshot_at(found: Simulated, at_s: int) -> Snapshot:
     events = found.events[found.events["time_s"] <= at_s]
     last = events.drop_duplicates("workload", keep="last").set_index("workload")
     jobs = found.workloads[found.workloads["state"] != "refused"].set_index("id")
-    alive = last[last["event"].isin(["submit", "start", "preempt"])].join(jobs, rsuffix="_of", how="inner")
+    jobs = jobs[JOB]
+    alive = last[last["event"].isin(["submit", "start", "preempt"])].join(jobs, how="inner")
     rows = cast("list[dict[str, Any]]", alive.reset_index().to_dict("records"))
     window_h = WINDOW_S // 3600
     hours = found.allocations[found.allocations["hour"] < at_s // 3600]
@@ -106,5 +113,5 @@ def _workload(row: dict[str, Any]) -> Workload:
         topology=Topology(row["topology_required"] or None, row["topology_preferred"] or None),
         started_s=ORIGIN_S + int(row["time_s"]) if runs else None,
         placement=tuple(Placement(node, int(gpus)) for node, _, gpus in parts),
-        occupancy=cast("Occupancy", row["occupancy_of"]) if runs else None,
+        occupancy=cast("Occupancy", row["occupancy"]) if runs else None,
     )

@@ -15,7 +15,10 @@ import pandas as pd
 from planner.reports.frames.scene import Scene
 from planner.units import format_time
 from solver.fragmentation import cells
-from solver.state import FOREVER_S, Floats, Ints, Level, NodeState
+from solver.state import FOREVER_S, Ints, Level, NodeState
+
+ANYWHERE = "any nodes"
+"""The level of a gang that requires none."""
 
 TEN = 10
 """Gangs that are looked at, the largest first."""
@@ -40,37 +43,36 @@ class Room:
     ready_s: int
 
 
-def rooms(scene: Scene, j: int, cost: Floats | None = None) -> list[Room]:
-    """Return where gang `j` could stand, the cheapest place first; empty where no place is large enough.
+def rooms(scene: Scene, j: int, *, by_gpus: bool = False, anywhere: bool = False) -> list[Room]:
+    """Return where gang `j` could stand, the best place first; empty where no place is large enough.
 
-    Parameters
-    ----------
-    cost : float64[N], or None
-        Of clearing a node; None = the time until its last protection ends, then the GPUs held there.
+    Best is where the last protection ends first and then the fewest GPUs are held; with `by_gpus` only the
+    GPUs count that are held on the nodes to clear. With `anywhere` it may stand on any nodes of a pool.
     """
     w, nodes = scene.state.workloads, scene.state.nodes
-    price = _time_then_gpus(scene) if cost is None else cost
     size, replicas = int(w.gpus_per_replica[j]), int(w.replicas[j])
     fits = scene.up & w.pool_ok[j, nodes.pool]
-    free = np.where(fits, scene.free_gpus // size, 0)
-    whole = np.where(fits, nodes.gpus // size, 0)
-    segment = int(w.segment[j]) or replicas
-    domain = cells(scene.state, int(w.required[j]))
-    pools = np.unique(nodes.pool[fits]).tolist()
-    found = []
-    for pool in pools:
+    seats = _Seats(
+        free=np.where(fits, scene.free_gpus // size, 0),
+        whole=np.where(fits, nodes.gpus // size, 0),
+        wait_s=np.zeros_like(scene.node_until_s) if by_gpus else scene.node_until_s - scene.now_s,
+        held_gpus=scene.held_gpus,
+    )
+    segment = replicas if anywhere else int(w.segment[j]) or replicas
+    domain = cells(scene.state, Level.NONE if anywhere else int(w.required[j]))
+    found: list[list[_Part]] = []
+    for pool in np.unique(nodes.pool[fits]).tolist():
         inside = np.flatnonzero(fits & (nodes.pool == pool) & (domain >= 0))
-        segments = [
+        parts = [
             part
             for d in np.unique(domain[inside]).tolist()
-            for part in _segments(inside[domain[inside] == d], free, whole, price, segment)
+            for part in seats.parts(inside[domain[inside] == d], segment)
         ]
-        wanted = replicas // segment
         if segment == replicas:
-            found += [[part] for part in segments]
-        elif len(segments) >= wanted:
-            found.append(sorted(segments, key=lambda part: part[0])[:wanted])
-    found.sort(key=lambda parts: sum(part[0] for part in parts))
+            found += [[part] for part in parts]
+        elif len(parts) >= replicas // segment:
+            found.append(sorted(parts, key=_Part.cost)[: replicas // segment])
+    found.sort(key=lambda parts: (max(p.wait_s for p in parts), sum(p.held_gpus for p in parts)))
     return [_room(scene, parts) for parts in found]
 
 
@@ -103,37 +105,55 @@ def in_the_way(scene: Scene, room: Room) -> list[int]:
     return sorted(blockers, key=lambda i: (-int(scene.until_s[i]), scene.encoded.names.workloads[i].id))
 
 
-def _segments(
-    nodes: Ints, free: Ints, whole: Ints, price: Floats, segment: int
-) -> Iterator[tuple[float, list[int], list[int]]]:
-    """Yield (cost, nodes, nodes to clear) for every segment that a domain can take, the cheapest first."""
-    offers = sorted(
-        [(0.0, 0, n, int(free[n])) for n in nodes.tolist() if free[n]]
-        + [(float(price[n]), 1, n, int(whole[n] - free[n])) for n in nodes.tolist() if whole[n] > free[n]]
-    )
-    seats, cost, used, cleared = 0, 0.0, list[int](), list[int]()
-    for offer, clears, n, count in offers:
-        seats += count
-        used.append(n)
-        if clears:
-            cost += offer
-            cleared.append(n)
-        while seats >= segment:
-            yield cost, list(dict.fromkeys(used)), list(cleared)
-            seats, cost = seats - segment, 0.0
-            used, cleared = ([n] if seats else []), ([n] if seats and clears else [])
+@dataclass
+class _Part:
+    """Room for one segment in one domain: its nodes, those to clear, and what clearing them takes."""
+
+    nodes: list[int]
+    cleared: list[int]
+    wait_s: int
+    held_gpus: int
+
+    def cost(self) -> tuple[int, int]:
+        """Return what is compared: the time first."""
+        return self.wait_s, self.held_gpus
 
 
-def _time_then_gpus(scene: Scene) -> Floats:
-    """Return the hours until each node's last protection ends; GPUs held there decide between equals."""
-    hours = (np.minimum(scene.node_until_s, scene.now_s + 10**7) - scene.now_s) / 3600
-    out: Floats = hours + scene.held_gpus / 1e4
-    return out
+@dataclass(frozen=True)
+class _Seats:
+    """Seats of each node, now and once it is cleared, and what clearing it takes; all int64[N]."""
+
+    free: Ints
+    whole: Ints
+    wait_s: Ints
+    held_gpus: Ints
+
+    def parts(self, nodes: Ints, segment: int) -> Iterator[_Part]:
+        """Yield room for as many segments as the nodes of one domain can take, the best first."""
+        offers = [(0, 0, n, int(self.free[n])) for n in nodes.tolist() if self.free[n]]
+        offers += [
+            (int(self.wait_s[n]), int(self.held_gpus[n]), n, int(self.whole[n] - self.free[n]))
+            for n in nodes.tolist()
+            if self.whole[n] > self.free[n]
+        ]
+        seats, part = 0, _Part([], [], 0, 0)
+        for wait_s, held_gpus, n, count in sorted(offers):
+            seats += count
+            if n not in part.nodes:
+                part.nodes.append(n)
+            if (wait_s, held_gpus) != (0, 0):
+                part.cleared.append(n)
+                part.wait_s, part.held_gpus = max(part.wait_s, wait_s), part.held_gpus + held_gpus
+            while seats >= segment:
+                yield part
+                seats -= segment
+                cleared = [n] if seats and n in part.cleared else []
+                part = _Part([n] if seats else [], cleared, wait_s if cleared else 0, 0)
 
 
-def _room(scene: Scene, parts: list[tuple[float, list[int], list[int]]]) -> Room:
-    nodes = tuple(sorted({n for _, used, _ in parts for n in used}))
-    cleared = tuple(sorted({n for _, _, cleared in parts for n in cleared}))
+def _room(scene: Scene, parts: list[_Part]) -> Room:
+    nodes = tuple(sorted({n for part in parts for n in part.nodes}))
+    cleared = tuple(sorted({n for part in parts for n in part.cleared}))
     ready_s = int(scene.node_until_s[list(cleared)].max(initial=scene.now_s))
     return Room(nodes, cleared, ready_s)
 
@@ -143,7 +163,7 @@ def _about(scene: Scene, j: int, room: Room | None) -> dict[str, object]:
     w, names = scene.encoded.names.workloads[j], scene.encoded.names
     decision = scene.decisions[w.id]
     required = int(scene.state.workloads.required[j])
-    level = names.levels[required] if required >= 0 else ("node" if required == Level.NODE else "any nodes")
+    level = names.levels[required] if required >= 0 else ("node" if required == Level.NODE else ANYWHERE)
     places = [] if room is None else list(dict.fromkeys(scene.place_name(n) for n in room.nodes))
     shown = ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
     start_s = decision.expected_start_s
@@ -165,11 +185,12 @@ def _blocker(scene: Scene, i: int, room: Room) -> dict[str, object]:
     w = scene.encoded.names.workloads[i]
     there = (scene.part_workload == i) & np.isin(scene.part_node, room.cleared)
     until_s = int(scene.until_s[i])
+    guarded, leaving = until_s > scene.now_s, w.state == "stopping"
     return {
         "blocker": w.id,
         "blocker_allocation": w.allocation,
         "blocker_gpus": int(scene.part_gpus[there].sum()),
-        "blocker_until": format_time(until_s) if until_s > scene.now_s else "interruptible",
+        "blocker_until": "leaving" if leaving else format_time(until_s) if guarded else "interruptible",
     }
 
 

@@ -79,11 +79,10 @@ def moves(scene: Scene) -> pd.DataFrame:
     fewest GPUs.
     """
     scene = scene.allocated_only()
-    held = scene.held_gpus.astype(np.float64)
     names = scene.encoded.names
     rows = []
     for j in scene.waiting[:TEN]:
-        tried = [(in_the_way(scene, room), room) for room in rooms(scene, j, held)[:TRIES]]
+        tried = [(in_the_way(scene, room), room) for room in rooms(scene, j, by_gpus=True)[:TRIES]]
         tried.sort(key=lambda found: _gpus(scene, found[0]))
         best = next((moved for moved, _ in tried if _fits_after(scene, j, moved)), None)
         w = names.workloads[j]

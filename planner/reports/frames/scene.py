@@ -137,8 +137,10 @@ def scene_of(site: Site, snapshot: Snapshot, plan: Plan | None = None) -> Scene:
     until_s = np.full(state.workloads.count, state.now_s)
     for d in plan.decisions:
         j = names.index[d.workload]
-        if d.action in ("start", "keep"):
-            parts += [(j, names.node_index[p.node], p.gpus) for p in d.placement]
+        stopping = names.workloads[j].state == "stopping"  # preempted before, and still on its nodes
+        if d.action in ("start", "keep") or stopping:
+            placement = names.workloads[j].placement if stopping else d.placement
+            parts += [(j, names.node_index[p.node], p.gpus) for p in placement]
             until_s[j] = max(state.now_s, d.protected_until_s or 0)
     index, node, gpus = np.array(parts, dtype=np.int64).reshape(-1, 3).T
     return Scene(site, encoded, plan, index, node, gpus, until_s)

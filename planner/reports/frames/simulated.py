@@ -12,9 +12,15 @@ import pandas as pd
 from planner.simulation.output import read_summary, read_table
 
 
+def open_simulation(folder: Path) -> Simulated:
+    """Return what a simulation left in a folder; InputError where it has not finished there."""
+    read_summary(folder)
+    return Simulated(folder)
+
+
 @dataclass(frozen=True)
 class Simulated:
-    """What a simulation left in `folder`; InputError where that is none of this version."""
+    """What a simulation left in `folder`; each table is an InputError where this version cannot read it."""
 
     folder: Path
 

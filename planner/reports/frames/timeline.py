@@ -25,6 +25,8 @@ ENDS = ("", "finish", "preempt", "cancel")
 PAST_S = 43_200
 """How far back the timeline of a snapshot goes."""
 
+NOT_OVER = -1
+
 AHEAD_S = 28_800
 """How far it looks ahead: as far as promises can reach by default."""
 
@@ -49,7 +51,7 @@ class Timeline:
     holds : DataFrame
         workload, from_s, until_s, row, rows: reservations.
     workloads : DataFrame
-        id, allocation, gpus, submitted_s, state.
+        id, allocation, gpus, submitted_s, end_s (missing of what is not over), state.
     """
 
     origin_s: int | None
@@ -110,7 +112,7 @@ def of_simulation(found: Simulated) -> Timeline:
         bars=bars_of(runs, rows),
         gainers=gainers_of(runs),
         holds=_holds(holds, nodes["node"], nodes["gpus"]),
-        workloads=found.workloads[["id", "allocation", "gpus", "submitted_s", "state"]],
+        workloads=found.workloads[["id", "allocation", "gpus", "submitted_s", "end_s", "state"]],
     )
 
 
@@ -184,6 +186,7 @@ def of_scene(scene: Scene) -> Timeline:
             "allocation": [w.allocation for w in names.workloads],
             "gpus": [w.gpus for w in names.workloads],
             "submitted_s": [w.submitted_s - origin_s for w in names.workloads],
+            "end_s": pd.NA,
             "state": [scene.decisions[w.id].reason.text for w in names.workloads],
         }
     )
@@ -222,6 +225,7 @@ def packed(found: Timeline, colours: dict[str, str]) -> dict[str, Any]:
         "allocation": _array(jobs["allocation"].map(place), "u2"),
         "gpus": _array(jobs["gpus"], "u4"),
         "submitted": _array(jobs["submitted_s"], "i4"),
+        "over": _array(jobs["end_s"].astype("Int64").fillna(NOT_OVER), "i4"),
         "state": jobs["state"].tolist(),
         "run": {
             "workload": _array(runs["workload"].map(index), "u4"),

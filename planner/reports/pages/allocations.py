@@ -24,7 +24,7 @@ def page(books: Books, under: str | None, source: str) -> Page:
     if under is not None:
         books = books.under(under)
     promise = _promise(books)
-    parts: list[Part] = [_promises(promise, shades, books), _tree(books, shades)]
+    parts: list[Part] = [_promises(promise, shades, books), tree_of(books, shades)]
     if len(books.hourly):
         parts += [_history(books, promise, shades)]
     parts += [_burst(books, shades)]
@@ -41,7 +41,7 @@ def page(books: Books, under: str | None, source: str) -> Page:
     if "unallocated" in books.whole:
         facts.append((number(books.whole["unallocated"].sum()), "GPU-hours beyond that, free of charge"))
     title = "Allocations" if under is None else f"Allocations of {under}"
-    return Page(title, _lede(promise), parts, facts, source)
+    return Page(title, lede_of(books), parts, facts, source)
 
 
 def _promise(books: Books) -> pd.DataFrame:
@@ -54,7 +54,9 @@ def _promise(books: Books) -> pd.DataFrame:
     return frame.sort_values(["delivered_over_owed", "allocation"]).reset_index(drop=True)
 
 
-def _lede(promise: pd.DataFrame) -> str:
+def lede_of(books: Books) -> str:
+    """Say whether the promise was kept, and to whom not."""
+    promise = _promise(books)
     if promise.empty:
         return "Nobody was owed anything: there was no demand."
     short = promise[promise["delivered_over_owed"] < KEPT]
@@ -87,11 +89,16 @@ def _promises(promise: pd.DataFrame, shades: dict[str, str], books: Books) -> Ch
         "others left."
     )
     return Chart(
-        "promise", sentence, [Panel(figures.kept(promise, shades))], table, f"{about} In {books.span}."
+        "promise",
+        sentence,
+        [Panel(figures.kept(promise, shades))],
+        table,
+        f"{about} In {books.span}. {books.caveat}".rstrip(),
     )
 
 
-def _tree(books: Books, shades: dict[str, str]) -> Grid:
+def tree_of(books: Books, shades: dict[str, str]) -> Grid:
+    """Return the budget tree with the ratio that sorts the queue."""
     frame = tree(books)
     leaves = frame[frame["is_allocation"]].dropna(subset=["ratio"]).sort_values("rank")
     sentence = "Nobody has a share"
@@ -121,8 +128,8 @@ def _tree(books: Books, shades: dict[str, str]) -> Grid:
         )
     about = (
         "Ratio = use ÷ entitlement in the lookback window; it sorts the queue, the lowest first, and the "
-        f"mark is 1. Use, entitlement, owed and delivered in {books.unit}."
-    )
+        f"mark is 1. Use, entitlement, owed and delivered in {books.unit}. {books.caveat}"
+    ).rstrip()
     header = (
         "Budget", "Share", "Use", "Entitled", "Ratio", "Rank", "Owed", "Delivered", "Delivered ÷ owed",
         "Unallocated, GPU-hours" if extra == "unallocated" else "Unallocated GPUs now",

@@ -96,11 +96,20 @@ class Name:
 
 
 @dataclass(frozen=True)
+class Cells:
+    """Nodes in a row: how full each is, 0 to 1, or the word for what ails it; and what to say of it."""
+
+    nodes: Sequence[tuple[float | str, str]]
+
+    kind = "cells"
+
+
+@dataclass(frozen=True)
 class Prose:
-    """Paragraphs under a heading."""
+    """Paragraphs under a heading, each with a word or two that it begins with, or without."""
 
     title: str
-    paragraphs: Sequence[str]
+    paragraphs: Sequence[str | tuple[str, str]]
 
     kind = "prose"
 
@@ -152,9 +161,10 @@ class Page:
 
 def render(page: Page) -> str:
     """Return the HTML of a page, complete in itself."""
-    scripts = [_plotly()] if any(part.kind == "chart" for part in page.parts) else []
+    scripts = [plotly()] if any(part.kind == "chart" for part in page.parts) else []
     scripts += [_text("report.js")]
-    scripts += [_text("timeline.js")] if any(part.kind == "canvas" for part in page.parts) else []
+    if any(part.kind == "canvas" for part in page.parts):
+        scripts += [_text("runs.js"), _text("timeline.js")]
     return _template().render(
         page=page,
         style=Markup(_text("report.css")),  # noqa: S704 - our own file
@@ -217,7 +227,7 @@ def _text(name: str) -> str:
 
 
 @cache
-def _plotly() -> str:
+def plotly() -> str:
     """Return plotly.js as the Python package brings it."""
     try:
         from plotly.offline import get_plotlyjs

@@ -8,15 +8,16 @@ import pandas as pd
 
 from planner.reports.figures import fragmentation as figures
 from planner.reports.frames import fragmentation as frames
-from planner.reports.frames.obstacles import TEN, obstacles, unhealthy_gpus
+from planner.reports.frames.obstacles import ANYWHERE, TEN, obstacles, rooms, unhealthy_gpus
 from planner.reports.frames.packing import SEEDS, Packed, moves, pack, weights
 from planner.reports.frames.scene import Scene
 from planner.reports.frames.simulated import Simulated
 from planner.reports.pages import holes
-from planner.reports.pages.clock import clock, clocks
+from planner.reports.pages.clock import at, clock, clocks
 from planner.reports.pages.document import Chart, Grid, Name, Page, Panel, Part, Prose, number
 from planner.reports.palette import colours
 from planner.units import format_time
+from planner.words import count
 
 LOOKS = 720
 """Moments of a simulation at which the free GPUs of domains are drawn."""
@@ -88,73 +89,88 @@ def _largest_waits(scene: Scene, found: _Findings) -> Prose:
         return Prose("Nothing waits", ["Every workload that wants GPUs has them."])
     first = found.obstacles.iloc[0]
     mine = found.obstacles[found.obstacles["workload"] == first["workload"]]
-    where = "on any nodes" if first["level"] == "any nodes" else f"in one {first['level']}"
+    where = "on any nodes" if first["level"] == ANYWHERE else f"in one {first['level']}"
     text = [
-        f"Why: it wants {first['gpus']:,} GPUs {where}, and {_because(first['reason'])}",
+        ("Why:", f"it wants {count(first['gpus'], 'GPU')} {where}, and {_because(first['reason'])}"),
         _nearest(mine),
-        *_ways_out(scene, found, first),
+        *_waiting(scene, first),
+        _moving(found.moves.iloc[0]),
+        *_budget(scene, str(first["allocation"])),
     ]
-    return Prose(f"Why {first['workload']} waits, and what would let it start", [t for t in text if t])
+    return Prose(f"Why {first['workload']} waits, and what would let it start", text)
 
 
-def _nearest(mine: pd.DataFrame) -> str:
-    first = mine.iloc[0]
+def _nearest(mine: pd.DataFrame) -> tuple[str, str]:
+    """Say where it could stand first, and who is there."""
+    title, first = "Nearest room:", mine.iloc[0]
     if pd.isna(first["nodes"]):
-        return "No place of the kind it asks for is large enough with the nodes that are up."
+        return title, "no place of the kind it asks for is large enough with the nodes that are up."
     blockers = mine.dropna(subset=["blocker"])
-    lead = (
-        f"Nearest room: {int(first['nodes'])} nodes in {first['nearest_place']}; "
-        f"{int(first['free_nodes'])} of them are free enough already."
-    )
+    lead = f"{count(first['nodes'], 'node')} in {first['nearest_place']}, {first['free_nodes']} free enough."
     if blockers.empty:
-        return f"{lead} Nobody stands in its way there."
+        return title, f"{lead} Nobody stands in its way there."
     told = [
-        f"{b.blocker} ({b.blocker_allocation}, {b.blocker_gpus:.0f} GPUs, "
-        + (
-            "interruptible)"
-            if b.blocker_until == "interruptible"
-            else f"protected until {clock(str(b.blocker_until))})"
-        )
-        for b in blockers.head(NAMED).itertuples()
+        f"{b['blocker']} ({b['blocker_allocation']}, {count(b['blocker_gpus'], 'GPU')}, "
+        f"{_until(b['blocker_until'])})"
+        for b in blockers.head(NAMED).to_dict("records")
     ]
     more = f" and {len(blockers) - NAMED} more" if len(blockers) > NAMED else ""
-    return f"{lead} In the way: {', '.join(told)}{more}."
+    return title, f"{lead} In the way: {', '.join(told)}{more}."
 
 
-def _ways_out(scene: Scene, found: _Findings, first: pd.Series) -> list[str]:
-    """Return what would let a gang start: waiting, moving, rank, another level."""
+def _waiting(scene: Scene, first: pd.Series) -> list[tuple[str, str]]:
+    """Say what time alone would do, there and, for a gang that keeps to a level, on any nodes."""
     out = []
     if isinstance(first["clear_at"], str):
+        when = f"at {clock(first['clear_at'])} the last protection there has ended; then it can have the room"
         if first["clear_at"] == format_time(scene.now_s):
-            out.append(
-                "Waiting: no protection is in its way. It starts as soon as it ranks before those who hold "
-                "these GPUs: when its allocation's ratio is below theirs."
-            )
-        else:
-            out.append(
-                f"Waiting: at {clock(first['clear_at'])} the last protection there has ended; from then "
-                "on it can have the room if it ranks before those who are left."
-            )
-    move = found.moves.iloc[0]
-    if move["fits"]:
+            when = "no protection is in its way; it can have the room"
         out.append(
-            f"Moving: {move['moved_workloads']:.0f} workloads, {move['moved_gpus']:.0f} GPUs, would have "
-            f"room elsewhere ({move['moved']}). gangplan moves nothing that runs; their owners can."
-            if move["moved_workloads"]
-            else "Moving: no allocated work has to move. Unallocated work makes room once the gang ranks "
-            "first."
+            ("Waiting:", f"{when} as soon as it ranks before those who are left, by its allocation's ratio.")
         )
-    else:
-        out.append(
-            "Moving: no rearrangement of what stands was found that makes room; work has to end, or to stop."
-        )
-    standing = {row.allocation: row for row in scene.plan.shares}.get(str(first["allocation"]))
-    if standing is not None and standing.ratio is not None:
-        out.append(
-            f"Budget: {first['allocation']} has had {standing.ratio:.2f} of its share in the lookback "
-            f"window and is number {standing.rank} of {len(scene.plan.shares)} in the queue."
-        )
+    wide = rooms(scene, scene.waiting[0], anywhere=True)
+    if first["level"] != ANYWHERE and wide:
+        when = f"from {at(wide[0].ready_s)} on" if wide[0].ready_s > scene.now_s else "now"
+        out.append(("A wider level:", f"on any nodes it could have room {when}."))
     return out
+
+
+def _moving(move: pd.Series) -> tuple[str, str]:
+    """Say whether it would fit if others moved."""
+    if not move["fits"]:
+        return (
+            "Moving:",
+            "no rearrangement of what stands was found that makes room; work has to end, or to stop.",
+        )
+    if not move["moved_workloads"]:
+        return (
+            "Moving:",
+            "no allocated work has to move; unallocated work makes room once the gang ranks first.",
+        )
+    who = (
+        f"{count(move['moved_workloads'], 'workload')} ({move['moved']}), {count(move['moved_gpus'], 'GPU')}"
+    )
+    return "Moving:", f"{who}, would have room elsewhere. gangplan moves nothing that runs; their owners can."
+
+
+def _budget(scene: Scene, allocation: str) -> list[tuple[str, str]]:
+    """Say how its allocation stands in the queue."""
+    row = next((row for row in scene.plan.shares if row.allocation == allocation), None)
+    if row is None or row.ratio is None:
+        return []
+    place = f"number {row.rank} of {len(scene.plan.shares)} in the queue"
+    return [
+        (
+            "Budget:",
+            f"{allocation} has had {row.ratio:.2f} of its share in the lookback window and is {place}.",
+        )
+    ]
+
+
+def _until(end: str) -> str:
+    """Return how long a workload stays in the way: `protected until ...`, or the word of the frame."""
+    told = clock(end)
+    return end if told == end else f"protected until {told}"
 
 
 def _because(reason: object) -> str:

@@ -40,7 +40,7 @@ def over_time(found: Simulated) -> list[Part]:
         f"{frame['stranded_gpus'].mean():,.0f} of them stranded; the largest gang that fitted at once was "
         f"{widest.mean():,.0f}"
     )
-    times_s = np.linspace(0, found.end_s, LOOKS, dtype=np.int64)
+    times_s = np.unique(np.linspace(0, found.end_s, LOOKS, dtype=np.int64))
     domains = frames.free_over_time(found.events, found.nodes, found.outages, times_s)
     emptiest = domains.set_index("domain").mean(axis=1)
     most = int(found.nodes.groupby(["cluster", "location"])["gpus"].sum().max())

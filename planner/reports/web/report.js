@@ -95,10 +95,18 @@ const report = (() => {
   button.textContent = dark() ? "Light" : "Dark";
 
   const PAPER_PX = 680;  // what A4 holds between its margins
-  addEventListener("beforeprint", () => places.forEach((place) => {
-    draw(place, Math.min(place.clientWidth || PAPER_PX, PAPER_PX));
-  }));
-  addEventListener("afterprint", () => places.forEach((place) => draw(place)));
+  let screenTheme;
+  addEventListener("beforeprint", () => {
+    screenTheme = root.dataset.theme;
+    root.dataset.theme = "light";
+    for (const place of places) draw(place, place.closest(".many") ? PAPER_PX / 2 - 16 : PAPER_PX);
+    for (const redraw of redraws.slice(1)) redraw();
+  });
+  addEventListener("afterprint", () => {
+    if (screenTheme) root.dataset.theme = screenTheme; else delete root.dataset.theme;
+    for (const place of places) draw(place);
+    for (const redraw of redraws.slice(1)) redraw();
+  });
 
   // --- tables ---------------------------------------------------------------------------------------------
 

@@ -3,29 +3,8 @@
 // that fills most of it; near, it is bars with hatching, edges and names. Both are drawn from the same arrays.
 for (const place of document.querySelectorAll(".timeline")) {
   const { element, colour } = report, part = place.dataset.part, packed = report.data(part).canvas;
-
-  // --- data -----------------------------------------------------------------------------------------------
-
-  const KINDS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i4: Int32Array };
-
-  function array(text, kind) {
-    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-    return new KINDS[kind](bytes.buffer);
-  }
-
-  function arrays(group, kinds) {
-    return Object.fromEntries(Object.entries(kinds).map(([name, kind]) => [name, array(group[name], kind)]));
-  }
-
-  const job = arrays(packed, { allocation: "u2", gpus: "u4", submitted: "i4" });
-  const run = arrays(packed.run, {
-    workload: "u4", start: "i4", until: "i4", end: "i4", ended: "u1", allocated: "u1", lost: "u4",
-  });
-  const bar = arrays(packed.bar, { run: "u4", row: "u4", rows: "u4" });
-  const hold = arrays(packed.hold, { workload: "u4", from: "i4", until: "i4", row: "u4", rows: "u4" });
+  const { job, run, bar, hold, payer, size, clock, story, table, isHit } = unpacked(packed);
   const { node: nodeNames, place: nodePlaces, gpus: nodeGpus } = packed.nodes;
-  const FINISHED = 1, PREEMPTED = 2, CANCELLED = 3;
-
   const firstRow = [];
   let allRows = 0;
   for (const gpus of nodeGpus) { firstRow.push(allRows); allRows += gpus; }
@@ -186,7 +165,7 @@ for (const place of document.querySelectorAll(".timeline")) {
       pen.fillRect(left, top, turn - left, tall);
       pen.fillStyle = hatch[a];
       pen.fillRect(turn, top, end - turn, tall);
-      if (run.ended[r] === PREEMPTED && x(run.end[r]) <= right) {
+      if (isHit(r) && x(run.end[r]) <= right) {
         pen.fillStyle = EDGE;
         pen.fillRect(end - 2, top, 2.5, tall);
       }
@@ -273,7 +252,7 @@ for (const place of document.querySelectorAll(".timeline")) {
       const top = y(firstRow[i]);
       if (top + tall(i) < 0 || top > height()) continue;
       const named = tall(i) >= 12, begins = i === 0 || nodePlaces[i] !== nodePlaces[i - 1];
-      if (begins && top > 0) pen.fillRect(GUTTER - 6, top, 6 + (named ? 0 : 0), 1);
+      if (begins && top > 0) pen.fillRect(GUTTER - 6, top, 6, 1);
       const at = Math.max(7, named ? top + tall(i) / 2 : top + 7);
       if ((named || begins) && at - last >= 12 && at < height()) {
         pen.fillText(short(named ? nodeNames[i] : nodePlaces[i]), GUTTER - 8, at);
@@ -284,18 +263,6 @@ for (const place of document.querySelectorAll(".timeline")) {
 
   function short(text) {
     return text.length > 10 ? "…" + text.slice(-9) : text;
-  }
-
-  const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
-
-  function clock(time, coarse) {
-    const two = (n) => String(Math.floor(n)).padStart(2, "0");
-    if (packed.origin === null) {
-      const day = "day " + Math.floor(time / 86400);
-      return coarse ? day : `${day}, ${two(time % 86400 / 3600)}:${two(time % 3600 / 60)}`;
-    }
-    const when = new Date((packed.origin + time) * 1000), day = `${MONTHS[when.getUTCMonth()]} ${when.getUTCDate()}`;
-    return coarse ? day : `${day}, ${two(when.getUTCHours())}:${two(when.getUTCMinutes())}`;
   }
 
   // --- what is under the pointer ----------------------------------------------------------------------------
@@ -315,10 +282,6 @@ for (const place of document.querySelectorAll(".timeline")) {
     return { time, row, run: best };
   }
 
-  function hours(seconds) {
-    return seconds < 5400 ? Math.round(seconds / 60) + " min" : (seconds / 3600).toFixed(1) + " h";
-  }
-
   function tell(event) {
     const { time, row, run: r } = under(event);
     let n = firstRow.length - 1;
@@ -326,44 +289,20 @@ for (const place of document.querySelectorAll(".timeline")) {
     const spot = `${clock(time, false)}, ${nodeNames[n]}`;
     if (r < 0) { where.textContent = spot + ": free"; return; }
     const w = run.workload[r], kind = run.allocated[r] ? "" : ", unallocated";
-    where.textContent = `${spot}: ${packed.ids[w]}, ${packed.allocations[job.allocation[w]]}, ${job.gpus[w]} GPUs${kind}`;
+    where.textContent = `${spot}: ${packed.ids[w]}, ${payer(w)}, ${size(w)}${kind}`;
   }
 
-  function story(w) {
+  function choose(w) {
     chosen = w;
     life.hidden = false;
     life.dataset.workload = packed.ids[w];
     const list = element("ol");
-    list.append(element("li", `${clock(job.submitted[w], false)}: submitted`));
-    const steps = [];
-    for (let i = 0; i < hold.workload.length; i++) {
-      if (hold.workload[i] !== w || steps.some((s) => s.hold === hold.from[i])) continue;
-      steps.push({ at: hold.from[i], hold: hold.from[i], text: `promised a start at ${clock(hold.until[i], false)}` });
+    for (const { at, text, hit } of story(w)) {
+      list.append(element("li", `${clock(at, false)}: ${text}`, hit ? "hit" : ""));
     }
-    for (let r = 0; r < run.workload.length; r++) if (run.workload[r] === w) steps.push(...runSteps(r));
-    steps.sort((a, b) => a.at - b.at);
-    for (const { at, text, hit } of steps) list.append(element("li", `${clock(at, false)}: ${text}`, hit ? "hit" : ""));
-    const size = `${job.gpus[w]} GPUs for ${packed.allocations[job.allocation[w]]}`;
-    life.replaceChildren(element("h3", packed.ids[w]), element("div", `${size}; ${packed.state[w]}`), list);
+    const about = `${size(w)} for ${payer(w)}; ${packed.state[w]}`;
+    life.replaceChildren(element("h3", packed.ids[w]), element("div", about), list);
     draw();
-  }
-
-  function runSteps(r) {
-    const guard = run.until[r] - run.start[r];
-    const kind = run.allocated[r] ? `protected for ${hours(guard)}` : "unallocated, never protected";
-    const out = [{ at: run.start[r], text: `started, ${kind}` }], at = run.end[r], ran = hours(at - run.start[r]);
-    if (run.ended[r] === FINISHED) out.push({ at, text: `finished after ${ran}` });
-    if (run.ended[r] === CANCELLED) out.push({ at, text: `cancelled after ${ran}` });
-    if (run.ended[r] === PREEMPTED) out.push({ at, hit: true, text: `preempted after ${ran}${why(r)}` });
-    return out;
-  }
-
-  function why(r) {
-    const gainers = packed.gainers[r] || [], lost = run.lost[r] / 3600;
-    const names = gainers.slice(0, 5).map((g) => `${packed.ids[g]} (${packed.allocations[job.allocation[g]]})`);
-    const more = gainers.length > 5 ? ` and ${gainers.length - 5} more` : "";
-    const reason = names.length ? `: made room for ${names.join(", ")}${more}` : ": a node failed, or it was due to be promised";
-    return `${reason}; ${lost.toFixed(1)} GPU-hours lost`;
   }
 
   function goTo(w) {
@@ -374,7 +313,7 @@ for (const place of document.querySelectorAll(".timeline")) {
       const middle = bar.row[b] + bar.rows[b] / 2, rows = Math.max(bar.rows[b], 32);
       view = { t0: run.start[first] - long, t1: run.end[first] + long, r0: middle - rows, r1: middle + rows };
     }
-    story(w);
+    choose(w);
   }
 
   // --- hands ----------------------------------------------------------------------------------------------
@@ -398,7 +337,7 @@ for (const place of document.querySelectorAll(".timeline")) {
     grip = null;
     if (moved) return;
     const { run: r } = under(event);
-    if (r >= 0) { story(run.workload[r]); return; }
+    if (r >= 0) { choose(run.workload[r]); return; }
     chosen = -1;
     life.hidden = true;
     draw();
@@ -429,17 +368,7 @@ for (const place of document.querySelectorAll(".timeline")) {
     if (w >= 0) goTo(w); else where.textContent = find.value ? `There is no workload ${find.value}` : "";
   });
 
-  report.made.set(part, () => ({
-    workload: Array.from(run.workload, (w) => packed.ids[w]),
-    allocation: Array.from(run.workload, (w) => packed.allocations[job.allocation[w]]),
-    gpus: Array.from(run.workload, (w) => job.gpus[w]),
-    start_s: [...run.start],
-    protected_s: [...run.until],
-    end_s: [...run.end],
-    ended: Array.from(run.ended, (e) => ["", "finish", "preempt", "cancel"][e]),
-    lost_gpu_s: [...run.lost],
-    made_room_for: Array.from(run.start, (_, r) => (packed.gainers[r] || []).map((g) => packed.ids[g]).join(" ")),
-  }));
+  report.made.set(part, table);
   report.redraws.push(draw);
   new ResizeObserver(() => { if (place.clientWidth !== canvas.width / (devicePixelRatio || 1)) draw(); }).observe(place);
 }

@@ -1,0 +1,70 @@
+"""How long reports take to build and to open: `python -m benchmarks.reports SIMULATION [--compare FOLDER]`.
+
+Each report is built by the command in a process of its own. It is opened from disk by Debian's Chromium
+without a window; *opens* is until the first drawing stands, *whole* until every chart has been drawn by
+scrolling to the end. Needs `chromium`, `chromium-driver`, and selenium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.planner.reports.browsing import Browser
+
+KINDS = ("allocations", "fragmentation", "timeline")
+
+TIMES = 3
+"""Each page is opened so often, and the least is told: other work on the machine only adds."""
+
+
+def built(kind: str, source: Path, out: Path) -> tuple[float, float]:
+    """Build a report; return wall and processor seconds."""
+    began, before = time.perf_counter(), os.times()
+    call = [sys.executable, "-c", "from planner.cli import main; main()", "report", kind]
+    subprocess.run([*call, "--from", str(source), "--out", str(out)], check=True)
+    after = os.times()
+    busy = after.children_user + after.children_system - before.children_user - before.children_system
+    return time.perf_counter() - began, busy
+
+
+def opened(browser: Browser, page: Path) -> tuple[float, float]:
+    """Open a page; return the seconds until its first drawing stands, and until all of them do."""
+    began = time.perf_counter()
+    browser.open(page)
+    first = (
+        "document.querySelector('.plot')?.dataset.drawn || document.querySelector('.timeline')?.dataset.mode"
+    )
+    browser.until(first)
+    shown = time.perf_counter() - began
+    browser.scroll_through()
+    return shown, time.perf_counter() - began
+
+
+def main() -> int:
+    """Print the table."""
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("simulation", type=Path, help="folder that simulate wrote")
+    ap.add_argument("--compare", type=Path, help="folder that compare wrote")
+    a = ap.parse_args()
+    browser = Browser()
+    print("| report | build s | of a processor s | MB | opens s | whole s |\n|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        sources = [(kind, a.simulation) for kind in KINDS] + ([("compare", a.compare)] if a.compare else [])
+        for kind, source in sources:
+            page = Path(folder) / f"{kind}.html"
+            wall_s, busy_s = built(kind, source, page)
+            shown_s, whole_s = map(min, zip(*(opened(browser, page) for _ in range(TIMES)), strict=True))
+            size = page.stat().st_size / 1e6
+            print(f"| {kind} | {wall_s:.1f} | {busy_s:.1f} | {size:.1f} | {shown_s:.2f} | {whole_s:.2f} |")
+    browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,130 @@
+"""How free GPUs lie: amounts that must order, and the grid of a toy as the truth over time."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+
+from benchmarks.random_snapshots import random_case
+from planner.errors import InputError
+from planner.reports.frames import fragmentation as frames
+from planner.reports.frames.scene import scene_of
+from planner.site import parse_site
+from planner.snapshot import parse_snapshot
+from tests.planner.reports.folders import PLAYED
+from tests.planner.worlds import world
+
+SEEDS = range(12)
+
+
+def random_scene(seed):
+    site_data, data = random_case(seed)
+    site = parse_site(yaml.safe_dump(site_data), "site.yaml")
+    return scene_of(site, parse_snapshot(json.dumps(data), "snapshot.json", site))
+
+
+@pytest.fixture(scope="module")
+def scenes():
+    return [random_scene(seed) for seed in SEEDS]
+
+
+def test_a_scene_holds_what_the_plan_places_and_nothing_else(scenes):
+    for scene in scenes:
+        placed = sum(p.gpus for d in scene.plan.decisions for p in d.placement)
+        placed += sum(
+            p.gpus for w in scene.encoded.names.workloads if w.state == "stopping" for p in w.placement
+        )
+        assert scene.held_gpus.sum() == placed
+        free = scene.state.nodes.gpus[scene.up].sum() - scene.held_gpus[scene.up].sum()
+        assert scene.free_gpus.sum() == free == scene.plan.fragmentation["free_gpus"]
+
+
+def test_free_gpus_are_open_and_open_gpus_are_there(scenes):
+    for scene in scenes:
+        frame = frames.by_node(scene)
+        assert (frame["free_gpus"] <= frame["open_gpus"]).all()
+        assert (frame["open_gpus"] <= frame["gpus"]).all()
+        bare = scene.node_until_s <= scene.now_s
+        assert (frame["open_gpus"] == frame["gpus"])[bare].all()
+
+
+def test_the_largest_gang_only_grows_with_time_and_with_the_level(scenes):
+    for scene in scenes:
+        frame = frames.by_level(scene)
+        times = ["now_gpus", "now_or_interrupting_gpus", "in_1h_gpus", "in_8h_gpus"]
+        for early, late in pairwise(times):
+            assert (frame[early] <= frame[late]).all()
+        wide = frame[frame["level"] == "cluster"][times].to_numpy()
+        assert (frame[frame["level"] != "node"][times].to_numpy() <= wide).all()
+
+
+def test_the_levels_of_the_frame_are_those_of_the_plan(scenes):
+    for scene in scenes:
+        told, frame = scene.plan.fragmentation["levels"], frames.by_level(scene).set_index("level")
+        assert frame["now_gpus"].to_dict() == {level: found["largest_gang"] for level, found in told.items()}
+
+
+def test_what_fits_in_one_domain_fits_anywhere_and_what_fits_anywhere_fits_together(scenes):
+    for scene in scenes:
+        frame = frames.by_size(scene)
+        if "in_one_domain" in frame:
+            assert (frame["in_one_domain"] <= frame["anywhere"]).all()
+        assert (frame["anywhere"] <= frame["together"]).all()
+        assert frame["anywhere"].iloc[0] == frame["together"].iloc[0] == scene.open_gpus.sum()
+
+
+def test_holes_count_every_healthy_node_once(scenes):
+    for scene in scenes:
+        frame = frames.holes(scene)
+        for column, gpus in (
+            ("nodes_with_so_many_free", scene.free_gpus),
+            ("nodes_with_so_many_open", scene.open_gpus),
+        ):
+            assert frame[column].sum() == scene.up.sum()
+            assert (frame[column] * frame["gpus_on_node"]).sum() == gpus.sum()
+
+
+@given(PLAYED)
+def test_free_gpus_over_time_are_those_of_the_grid(played):
+    toy, found = played
+    times_s = np.unique(np.linspace(0, found.end_s - 1, 40, dtype=np.int64))
+    frame = frames.free_over_time(found.events, found.nodes, found.outages, times_s)
+    nodes = toy.history.inventory.nodes
+    names = list(toy.history.inventory.node_names)
+    held = (toy.allocated + toy.unallocated)[:, times_s]
+    healthy = np.stack([_health(toy, t) for t in times_s], axis=1)
+    free = np.where(healthy, nodes.gpus[:, None] - held, 0)
+    places = {row.node: f"{row.cluster}/{row.location}".rstrip("/") for row in found.nodes.itertuples()}
+    for domain, row in frame.set_index("domain").iterrows():
+        members = [i for i, name in enumerate(names) if places[name] == domain]
+        assert row.tolist() == free[members].sum(axis=0).tolist()
+
+
+def _health(toy, time_s):
+    """Return which nodes are up after all that happened up to a second."""
+    h = toy.history
+    state = h.inventory.nodes.state.copy()
+    for at_s, n, new in zip(h.node_time_s, h.node, h.node_state, strict=True):
+        if at_s <= time_s:
+            state[n] = new
+    return state == 0
+
+
+def test_a_plan_of_another_snapshot_is_refused_with_all_that_is_wrong():
+    here = world(workloads=[{"id": "w"}, {"id": "x"}])
+    later = world(workloads=[{"id": "w"}, {"id": "y"}], time="2026-10-09T13:00:00Z")
+    with pytest.raises(InputError) as caught:
+        scene_of(here.site, here.snapshot, later.plan())
+    assert len(caught.value.messages) == 3
+    assert all("write the plan that was made from it" in fault for fault in caught.value.messages)
+
+
+def test_a_plan_on_unknown_nodes_is_refused():
+    here, other = world(workloads=[{"id": "w"}]), world(workloads=[{"id": "w"}], nodes="m1")
+    with pytest.raises(InputError, match="node m1, which is not in the snapshot"):
+        scene_of(here.site, here.snapshot, other.plan())
