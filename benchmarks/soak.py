@@ -207,13 +207,14 @@ def main() -> None:
         soak.heal()
         soak.check_plan()
         time.sleep(soak.dice.expovariate(1 / 3))
-    finish(soak, rounds, since)
+    wrong = finish(soak, rounds, since)
     log.close()
     bed.down()
+    sys.exit(bool(wrong))
 
 
-def finish(soak: Soak, rounds: subprocess.Popen[bytes], since: str) -> None:
-    """Let everything end, compare, and print the result."""
+def finish(soak: Soak, rounds: subprocess.Popen[bytes], since: str) -> list[str]:
+    """Let everything end, compare, print the result and return what is wrong."""
     died = rounds.poll()
     for node, (how, _) in list(soak.out.items()):
         soak.out[node] = (how, 0)
@@ -235,7 +236,7 @@ def finish(soak: Soak, rounds: subprocess.Popen[bytes], since: str) -> None:
     for line in wrong:
         print("WRONG", line)
     print("soak:", "failed" if wrong else "passed")
-    sys.exit(bool(wrong))
+    return wrong
 
 
 def _lines(path: Path) -> list[str]:
