@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,6 +105,20 @@ class Bed:
     def revive_node(self, node: str) -> None:
         """Bring a dead node's daemon back."""
         self.call("slurmd", "-N", node)
+
+
+@contextmanager
+def cluster(nodes: int, accounts: bool) -> Iterator[Bed]:
+    """Bring a cluster up, and take it down; its folder must be short and open for the database's user."""
+    home = Path(tempfile.mkdtemp(prefix="gp-bed-", dir="/tmp"))
+    home.chmod(0o755)
+    made = Bed(Path(os.environ[SCRIPT]).resolve(), home / "tb", nodes, accounts, port=26_800)
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def wait_for(true: Callable[[], Any], seconds: float = 30, every: float = 0.25) -> Any:
