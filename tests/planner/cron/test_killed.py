@@ -126,7 +126,7 @@ def copied(before: Path, to: Path) -> Town:
 
 def goes_on(here: Town, promised_s: int) -> None:
     """Let a town live on, and check that nothing was done twice and nothing forgotten."""
-    here.rounds(5, 10)
+    here.rounds(6, 9)
     slurm = here.slurm
     assert len(slurm.nodes_of("3")) == 7, "the promise was forgotten"
     assert slurm.job("3")["start_time"] <= promised_s + 15
