@@ -33,7 +33,7 @@ budgets:
       - {{name: robotics, weight: 20}}
 contract: {{min_min_runtime: 1s, max_min_runtime: 10m, debug: {{lane: 0%}}}}
 preemption: {{restart_cost: 2s}}
-fair_share: {{commitment: 10s, lookback: {{window: {window}}}}}
+fair_share: {fair_share}
 solver: {{time_limit: 5s}}
 ledger: sqlite:///{home}/ledger.db
 source: {{type: slurm, levels: [block, leaf], conf: {conf}}}
@@ -117,9 +117,9 @@ def lab(bed: Bed, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[La
     (tmp_path / "sick").write_text("")
     (tmp_path / "repair").write_text(f'#!/bin/sh\necho "$1 $2" >> {tmp_path}/repaired\n')
     (tmp_path / "repair").chmod(0o755)
-    window = getattr(request, "param", "1h")
+    more = getattr(request, "param", "{lookback: {window: 1h}}")
     made = Lab(bed, tmp_path, time.strftime("%Y-%m-%dT%H:%M:%S"))
-    made.site.write_text(SITE.format(home=tmp_path, conf=bed.conf, window=window))
+    made.site.write_text(SITE.format(home=tmp_path, conf=bed.conf, fair_share=more))
     bed.close_gate(gangplan("slurm", "gate", "--site", made.site).out)
     assert gangplan("slurm", "gate", "--check", "--site", made.site).code == 0
     yield made
@@ -142,11 +142,9 @@ def test_sixty_gangs_of_three_teams_run_as_planned_keep_their_min_runtime_and_ar
         asked[job] = min_runtime_s
     misplaced: list[str] = []
 
-    def all_over() -> bool:
-        return all(lab.state(j) not in ("PENDING", "RUNNING", "COMPLETING") for j in asked)
-
     until = time.monotonic() + 240
-    while not all_over():
+    now = lab.bed.jobs()
+    while {now[j]["job_state"] for j in asked if j in now} & {"PENDING", "RUNNING", "COMPLETING"}:
         assert time.monotonic() < until
         plan = lab.round()
         now = lab.bed.jobs()
@@ -158,8 +156,9 @@ def test_sixty_gangs_of_three_teams_run_as_planned_keep_their_min_runtime_and_ar
     time.sleep(2)
     lab.round()
     assert misplaced == []
-    assert {lab.state(j) for j in asked} == {"COMPLETED"}
     records = lab.bed.records(lab.since)
+    last = {str(r["job_id"]): r["state"]["current"] for r in records}
+    assert {last[j] for j in asked} == {"COMPLETED"}
     for r in records:
         lasted_s = (r["time"]["end"] or 0) - (r["time"]["start"] or 0)
         if r["state"]["current"] == "REQUEUED":
@@ -219,21 +218,37 @@ def test_a_gang_whose_node_dies_starts_again_elsewhere_before_others(lab: Lab) -
     wait_for(lambda: "idle" in lab.bed.call("sinfo", "-h", "-n", dead, "-o", "%T"), 60)
 
 
-@pytest.mark.parametrize("lab", ["90s"], indirect=True)
-def test_delivered_time_comes_to_the_shares(lab: Lab) -> None:
-    for i in range(330):
-        lab.bed.submit(4, "-N2", "--gpus-per-node=8", "-t", "5", account=TEAMS[i % 3], min_runtime="3s")
-    until, ratios = time.monotonic() + 150, {}
-    while time.monotonic() < until:
+COMPRESSED = "{commitment: 10s, lookback: {window: 10m}}\nplan_ahead: {reservations: 0}"
+"""Seconds for hours: a week of fair share in minutes, and protections so short that promises mean nothing."""
+
+
+@pytest.mark.parametrize("lab", [COMPRESSED], indirect=True)
+def test_ratios_converge_after_one_team_has_had_it_all(lab: Lab) -> None:
+    def submit(team: str, many: int) -> None:
+        for _ in range(many):
+            lab.bed.submit(3, "-N4", "--gpus-per-node=8", "-t", "5", account=team, min_runtime="2s")
+
+    submit("robotics", 8)
+    began = time.monotonic()
+    while time.monotonic() < began + 15:
         plan = lab.round()
-        ratios = {s["allocation"]: s["ratio"] for s in plan["shares"]}
-        spread = max(r or 0 for r in ratios.values()) - min(r or 0 for r in ratios.values())
-        if time.monotonic() > until - 60 and spread < 0.15:
-            break
-        time.sleep(0.5)
+    apart = _spread(plan)
+    for team in TEAMS:
+        submit(team, 40)
+    began = time.monotonic()
+    while time.monotonic() < began + 100:
+        plan = lab.round()
     delivered = {s["allocation"]: s["delivered"] for s in plan["shares"]}
     parts = {a: d / sum(delivered.values()) for a, d in delivered.items()}
-    assert parts == pytest.approx(SHARES, abs=0.05), (parts, ratios)
+    print(f"\nratios apart by {apart:.2f} of their mean, then {_spread(plan):.2f}; delivered {parts}")
+    assert _spread(plan) < apart / 3
+    assert parts == pytest.approx(SHARES, abs=0.06)
+
+
+def _spread(plan: dict[str, Any]) -> float:
+    """Return how far the ratios of the teams are apart, as part of their mean."""
+    ratios = [s["ratio"] or 0 for s in plan["shares"]]
+    return (max(ratios) - min(ratios)) * len(ratios) / sum(ratios) if sum(ratios) else 0.0
 
 
 def test_explain_tells_the_truth_about_a_gang_that_waits(lab: Lab) -> None:
@@ -249,6 +264,6 @@ def test_explain_tells_the_truth_about_a_gang_that_waits(lab: Lab) -> None:
     promised_s = time.mktime(time.strptime(promise["start_at"], "%Y-%m-%dT%H:%M:%SZ")) - time.timezone
     assert promised_s == began_s + 25
     lab.rounds_until(lambda: len(lab.nodes(waits)) == 12, 60, every_s=1)
-    assert 0 <= lab.bed.jobs()[waits]["start_time"] - promised_s <= 8
+    assert 0 <= lab.bed.jobs()[waits]["start_time"] - promised_s <= 20
     assert sorted(lab.nodes(waits)) == sorted({p["node"] for p in promise["placement"]})
     assert Counter(lab.nodes(protected)) == Counter()
