@@ -189,7 +189,7 @@ class _Reader:
 
     def _clusters(self, facts: Mapping[str, NodeFacts], foreign: Sequence[Job]) -> Iterator[Cluster]:
         """Yield the inventory, without what others than gangplan's jobs hold."""
-        gpus, cpus, memory = Counter[str](), Counter[str](), Counter[str]()
+        gpus, cpus, memory = self._leaked(), Counter[str](), Counter[str]()
         for job in foreign:
             each = -(-job.cpus // len(job.held))
             for node, many in job.held:
@@ -212,6 +212,21 @@ class _Reader:
                     )
                 )
             yield Cluster(cluster, self.look.levels, tuple(nodes))
+
+    def _leaked(self) -> Counter[str]:
+        """Return the GPUs that Slurm counts as used though no job holds them: it will not give them out.
+
+        That is seen when a node dies and is back while a job that it ran has started elsewhere.
+        """
+        held = Counter[str]()
+        for job in self.look.jobs:
+            if job.state != "ended":
+                held.update(dict(job.held))
+        leaked = Counter({n.name: n.gpus_used - held[n.name] for n in self.look.nodes})
+        for name, many in sorted((+leaked).items()):
+            fix = "restart slurmctld to get them back"
+            self.warnings.append(f"{name}: Slurm counts {many} GPUs as used that no job holds, {fix}")
+        return +leaked
 
     def _facts(self, node: SlurmNode, busy: bool, jobs: Sequence[Job]) -> NodeFacts:
         """Return what else is known of a node."""

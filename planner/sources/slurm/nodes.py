@@ -34,6 +34,8 @@ class SlurmNode:
         Those that jobs may use.
     threads : int
         CPUs of a core: Slurm gives out whole cores.
+    gpus_used : int
+        What Slurm counts as given out; 0 where it does not say.
     """
 
     name: str
@@ -47,6 +49,7 @@ class SlurmNode:
     reason: str
     partitions: tuple[str, ...]
     mixed: bool
+    gpus_used: int = 0
 
 
 def read_nodes(data: Mapping[str, Any]) -> list[SlurmNode]:
@@ -74,6 +77,7 @@ def _node(raw: Mapping[str, Any]) -> SlurmNode:
         reason=text(raw.get("reason")),
         partitions=tuple(partitions) if isinstance(partitions, list) else tuple(text(partitions).split(",")),
         mixed=sum(1 for count in gpus.values() if count) > 1,
+        gpus_used=gpus_of(text(raw.get("gres_used")))[kind],
     )
 
 

@@ -181,6 +181,16 @@ def test_a_node_that_does_not_answer_fails_but_is_not_down_yet() -> None:
     assert {n.state for n in found.clusters[0].nodes if n.name == "node005"} == {"up"}
 
 
+def test_gpus_that_slurm_has_lost_count_of_are_not_planned_and_told() -> None:
+    def leak(jobs: Any, nodes: Any) -> Any:
+        nodes["nodes"][11]["gres_used"] = "gpu:h100:8(IDX:0-7)"
+        return jobs, nodes
+
+    found = world(change=leak)
+    assert {n.name: n.gpus for n in found.clusters[0].nodes if n.gpus != 8} == {"node012": 0}
+    assert any(w.startswith("node012: Slurm counts 8 GPUs as used that no job holds") for w in found.warnings)
+
+
 # -- contract by rules -------------------------------------------------------------------------------
 
 
