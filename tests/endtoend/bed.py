@@ -74,6 +74,7 @@ class Bed:
         text = lua[lua.index(GATE_START) :]
         (self.home / "etc" / "job_submit.lua").write_text(text)
         self.call("scontrol", "reconfigure")
+        wait_for(lambda: "unk" not in self.call("sinfo", "-h", "-o", "%T"))
 
     def submit(self, seconds: float, *options: str, account: str = "nlp", **contract: Any) -> str:
         """Submit a job that sleeps; return its id."""

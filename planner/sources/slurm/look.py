@@ -82,7 +82,7 @@ class _Reader:
         facts = {n.name: self._facts(n, held[n.name] > 0, planned) for n in self.look.nodes}
         foreign = [j for j in self.look.jobs if j.state != "ended" and j.held and not self._planned(j)]
         return World(
-            time_s=max([self.look.time_s, *(j.start_s for j in planned if j.state == "running")]),
+            time_s=max([self.look.time_s, *(_stamped_s(j) for j in planned)]),
             clusters=tuple(self._clusters(facts, foreign)),
             workloads=tuple(waiting + standing),
             loose=tuple(j.key for j in planned if j.state == "pending" and j.priority > 0),
@@ -236,10 +236,12 @@ class _Reader:
         reason = node.reason if node.health != "up" else ""
         if node.shaky:
             reason = "does not answer"
+        elif node.later:
+            reason = "is not there yet"
         elif kept and not reason:
             reason = f"reserved as {kept.name} from {format_time(kept.begin_s)}"
         failing = node.shaky or node.health == "down"
-        return NodeFacts(reason, node.reason.startswith(MARK), busy, failing, kept is not None)
+        return NodeFacts(reason, node.reason.startswith(MARK), busy, failing, node.later or kept is not None)
 
     def _kept(self, node: SlurmNode, now: bool, reach_s: int = 0) -> Reserved | None:
         """Return the reservation that keeps work from a node: maintenance now, or anything within reach."""
@@ -257,3 +259,8 @@ class _Reader:
             FOREVER_S if j.time_limit_s is None else j.time_limit_s for j in jobs if j.state == "pending"
         ]
         return max(limits, default=0)
+
+
+def _stamped_s(job: Job) -> int:
+    """Return the newest time at which Slurm says that something happened to a job."""
+    return max(job.submit_s, job.start_s if job.state == "running" else 0)

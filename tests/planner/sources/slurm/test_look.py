@@ -181,6 +181,17 @@ def test_a_node_that_does_not_answer_fails_but_is_not_down_yet() -> None:
     assert {n.state for n in found.clusters[0].nodes if n.name == "node005"} == {"up"}
 
 
+def test_nodes_that_are_not_there_yet_get_nothing_now_and_need_not_settle() -> None:
+    def restarted(jobs: Any, nodes: Any) -> Any:
+        for n in nodes["nodes"][1:8]:
+            n["state"] = "unknown"
+        return jobs, nodes
+
+    found = world(change=restarted)
+    assert {f"node{i:03d}" for i in range(2, 9)} <= {n for n, f in found.nodes.items() if f.kept}
+    assert [n for n, f in found.nodes.items() if f.failing] == ["node010"]
+
+
 def test_gpus_that_slurm_has_lost_count_of_are_not_planned_and_told() -> None:
     def leak(jobs: Any, nodes: Any) -> Any:
         nodes["nodes"][11]["gres_used"] = "gpu:h100:8(IDX:0-7)"
