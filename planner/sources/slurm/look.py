@@ -71,6 +71,10 @@ class _Reader:
         self.narrow = {p for p, names in self.nodes_of.items() if names != whole[self.home[p]]}
         self.owner = {node: cluster for cluster, names in whole.items() for node in names}
         self.clusters = sorted(whole)
+        self.known = {n.name: n for n in self.look.nodes}
+        waiting = [j for j in self.look.jobs if j.state == "pending" and self._planned(j)]
+        limits = [FOREVER_S if j.time_limit_s is None else j.time_limit_s for j in waiting]
+        self.reach_s = max(limits, default=0)
         self.of_cluster = {c: [n for n in self.look.nodes if self.owner.get(n.name) == c] for c in whole}
 
     def world(self) -> World:
@@ -79,7 +83,7 @@ class _Reader:
         waiting = list(self._waiting(planned))
         standing = list(filter(None, map(self._standing, planned)))
         held = Counter(node for j in self.look.jobs if j.state != "ended" for node, _ in j.held)
-        facts = {n.name: self._facts(n, held[n.name] > 0, planned) for n in self.look.nodes}
+        facts = {n.name: self._facts(n, held[n.name] > 0) for n in self.look.nodes}
         foreign = [j for j in self.look.jobs if j.state != "ended" and j.held and not self._planned(j)]
         return World(
             time_s=max([self.look.time_s, *(_stamped_s(j) for j in planned)]),
@@ -141,7 +145,7 @@ class _Reader:
         if job.state not in ("running", "leaving", "clearing") or not held:
             return None
         here = replace(job, held=held)
-        shape = running_shape(here, self.look.nodes, self.look.counts_memory)
+        shape = running_shape(here, self.known, self.look.counts_memory)
         parts = tuple(Placement(node, gpus) for node, gpus in held if gpus or not shape.gpus)
         state: WorkloadState = "running" if job.state == "running" else "stopping"
         workload = self._workload(job, shape, contract_of(job, self.settings))
@@ -175,10 +179,9 @@ class _Reader:
         if not over or not job.held:
             return
         gpus = Counter[tuple[str, str]]()
-        known = {n.name: n for n in self.look.nodes}
         for node, many in job.held:
             if node in self.owner:
-                gpus[self.owner[node], known[node].gpu_type or ""] += many
+                gpus[self.owner[node], self.known[node].gpu_type or ""] += many
         shape = Shape(1, sum(gpus.values()), (), 0, 0)
         workload = self._workload(job, shape, contract_of(job, self.settings))
         yield Run(
@@ -228,11 +231,11 @@ class _Reader:
             self.warnings.append(f"{name}: Slurm counts {many} GPUs as used that no job holds, {fix}")
         return +leaked
 
-    def _facts(self, node: SlurmNode, busy: bool, jobs: Sequence[Job]) -> NodeFacts:
+    def _facts(self, node: SlurmNode, busy: bool) -> NodeFacts:
         """Return what else is known of a node."""
         if node.mixed and node.name in self.owner:
             self.warnings.append(f"{node.name} has GPUs of several types, only {node.gpu_type} are planned")
-        kept = self._kept(node, now=False, reach_s=self._reach_s(jobs))
+        kept = self._kept(node, now=False)
         reason = node.reason if node.health != "up" else ""
         if node.shaky:
             reason = "does not answer"
@@ -243,22 +246,19 @@ class _Reader:
         failing = node.shaky or node.health == "down"
         return NodeFacts(reason, node.reason.startswith(MARK), busy, failing, node.later or kept is not None)
 
-    def _kept(self, node: SlurmNode, now: bool, reach_s: int = 0) -> Reserved | None:
-        """Return the reservation that keeps work from a node: maintenance now, or anything within reach."""
+    def _kept(self, node: SlurmNode, now: bool) -> Reserved | None:
+        """Return the reservation that keeps work from a node: maintenance now, or anything within reach.
+
+        Slurm starts no job that could run into a reservation, so the longest that waits says how far to look.
+        """
         time_s = self.look.time_s
+        reach_s = 0 if now else self.reach_s
         for r in self.look.reserved:
             if node.name in r.nodes and r.begin_s <= time_s + reach_s and time_s < r.end_s:
                 if now and not r.maintenance:
                     continue
                 return r
         return None
-
-    def _reach_s(self, jobs: Sequence[Job]) -> int:
-        """Return how long the longest waiting job may run: Slurm starts none that reaches a reservation."""
-        limits = [
-            FOREVER_S if j.time_limit_s is None else j.time_limit_s for j in jobs if j.state == "pending"
-        ]
-        return max(limits, default=0)
 
 
 def _stamped_s(job: Job) -> int:

@@ -95,3 +95,15 @@ def test_a_promise_is_neither_broken_nor_forgotten(here: Town) -> None:
     here.rounds(8, 10)
     assert len(here.slurm.nodes_of(gang)) == 8
     assert here.slurm.job(gang)["start_time"] <= promise.start_s + 20
+
+
+def test_a_sick_node_is_not_brought_back_between_rounds(tmp_path: Path) -> None:
+    check = "health: {command: [echo, node008 fan], settle: 0s}"
+    here = town(tmp_path, more=check)
+    standing = Standing(here)
+    assert here.slurm.node("node008")["state"] == "drain"
+    here.slurm.sleep(30)
+    here.slurm.submit(1, 8, contract=CONTRACT)
+    standing.serve()
+    assert here.slurm.nodes_of("1")
+    assert here.slurm.node("node008")["state"] == "drain"
