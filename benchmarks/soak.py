@@ -135,7 +135,7 @@ def attempts(bed: Bed, since: str) -> dict[tuple[str, int], tuple[int, int]]:
     for r in bed.records(since):
         t = r["time"]
         gpus = sum(x["count"] or 0 for x in r["tres"]["allocated"] if x["name"] == "gpu")
-        if 0 < t["start"] < t["end"] and gpus:
+        if 0 < (t["start"] or 0) < (t["end"] or 0) and gpus:
             found[str(r["job_id"]), t["start"]] = (t["end"], gpus)
     return found
 
@@ -145,7 +145,11 @@ def charged(home: Path) -> dict[tuple[str, int], tuple[int, int]]:
     times = ["--from", "2026-01-01T00:00:00Z", "--to", "2099-01-01T00:00:00Z"]
     text = gangplan("ledger", "export", "--ledger", f"sqlite:///{home}/ledger.db", *times).stdout
     rows = csv.DictReader(text.splitlines())
-    return {(r["workload"], int(r["started_s"])): (int(r["end_s"]), int(r["gpus"])) for r in rows}
+    return {
+        (r["workload"], int(r["started_s"])): (int(r["end_s"]), int(r["gpus"]))
+        for r in rows
+        if r["begin_s"] != r["end_s"]
+    }
 
 
 def differences(bed: Bed, home: Path, since: str) -> list[str]:
@@ -165,7 +169,7 @@ def early(bed: Bed, since: str, min_runtime_s: dict[str, int]) -> list[str]:
     """Return the runs that were requeued by a plan inside their min runtime."""
     out = []
     for r in bed.records(since):
-        lasted_s = r["time"]["end"] - r["time"]["start"]
+        lasted_s = (r["time"]["end"] or 0) - (r["time"]["start"] or 0)
         asked_s = min_runtime_s.get(str(r["job_id"]), 0)
         if r["state"]["current"] == "REQUEUED" and 0 < lasted_s < asked_s - 1:
             out.append(f"{r['job_id']}: requeued after {lasted_s} s of {asked_s} s, on {r['nodes']}")
@@ -207,13 +211,14 @@ def main() -> None:
         soak.heal()
         soak.check_plan()
         time.sleep(soak.dice.expovariate(1 / 3))
-    finish(soak, rounds, since)
+    wrong = finish(soak, rounds, since)
     log.close()
     bed.down()
+    sys.exit(bool(wrong))
 
 
-def finish(soak: Soak, rounds: subprocess.Popen[bytes], since: str) -> None:
-    """Let everything end, compare, and print the result."""
+def finish(soak: Soak, rounds: subprocess.Popen[bytes], since: str) -> list[str]:
+    """Let everything end, compare, print the result and return what is wrong."""
     died = rounds.poll()
     for node, (how, _) in list(soak.out.items()):
         soak.out[node] = (how, 0)
@@ -235,7 +240,7 @@ def finish(soak: Soak, rounds: subprocess.Popen[bytes], since: str) -> None:
     for line in wrong:
         print("WRONG", line)
     print("soak:", "failed" if wrong else "passed")
-    sys.exit(bool(wrong))
+    return wrong
 
 
 def _lines(path: Path) -> list[str]:

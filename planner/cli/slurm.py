@@ -72,6 +72,7 @@ def observe(site_path: Path, out: Path) -> None:
 def history(site_path: Path, begin: str, end: str | None) -> None:
     """Import what sacct knows of the past into the site's ledger: its hours are known from then on."""
     site = load_site(site_path)
+    settings_of(site)
     if site.ledger is None:
         raise InputError([f"{site_path}: ledger: is missing, write `ledger: sqlite:///gangplan.db`"])
     begin_s = _time("--from", begin)

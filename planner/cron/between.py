@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from planner.model.plan import Decision, Plan, Reason, SolverSummary
+from planner.model.plan import ActionName, Decision, Plan, Reason, SolverSummary
 from planner.model.site import Site
 from planner.model.snapshot import Snapshot
-from planner.model.workload import Workload
+from planner.model.workload import Workload, WorkloadState
 from planner.place import Result, Standing, after
 
-STANDS = {
-    "running": Reason("Standing", "runs on until the next round"),
-    "stopping": Reason("Standing", "is leaving its nodes"),
-    "pending": Reason("NextRound", "waits for the next round"),
+STANDS: dict[WorkloadState, tuple[ActionName, Reason]] = {
+    "running": ("keep", Reason("Standing", "runs on until the next round")),
+    "stopping": ("preempt", Reason("Standing", "is leaving its nodes")),
+    "pending": ("wait", Reason("NextRound", "waits for the next round")),
 }
 
 
@@ -48,10 +48,11 @@ def _after(snapshot: Snapshot, workload: Workload, result: Result) -> Snapshot:
 
 def _plan(snapshot: Snapshot, decided: dict[str, Decision]) -> Plan:
     """Return a plan with these decisions, and all else as it stands."""
+    promised_s = {r.workload: r.start_s for r in snapshot.reservations}
     return Plan(
         time_s=snapshot.time_s,
         solver=SolverSummary("place", "feasible", 0.0, None, None, 0.0),
-        decisions=tuple(decided.get(w.id) or _stands(w) for w in snapshot.workloads),
+        decisions=tuple(decided.get(w.id) or _stands(w, promised_s.get(w.id)) for w in snapshot.workloads),
         reservations=snapshot.reservations,
         nodes=(),
         shares=(),
@@ -60,9 +61,11 @@ def _plan(snapshot: Snapshot, decided: dict[str, Decision]) -> Plan:
     )
 
 
-def _stands(w: Workload) -> Decision:
-    action = {"running": "keep", "stopping": "preempt", "pending": "wait"}[w.state]
-    return Decision(w.id, action, STANDS[w.state], w.allocation, w.gpus, w.occupancy)  # type: ignore[arg-type]
+def _stands(w: Workload, promised_s: int | None) -> Decision:
+    """Return the decision that leaves a workload as it is; a promise that is due waits for the round."""
+    action, reason = STANDS[w.state]
+    expected_s = promised_s if action == "wait" else None
+    return Decision(w.id, action, reason, w.allocation, w.gpus, w.occupancy, expected_start_s=expected_s)
 
 
 def newcomers(workloads: Sequence[Workload], seen: Collection[str]) -> set[str]:

@@ -89,7 +89,8 @@ class Books:
     ) -> Seen:
         """Reconcile a world with the ledger, and record what it shows; without a lease nothing is recorded.
 
-        `accounts` are runs that the source's accounts say have ended; None where they could not be read.
+        `accounts` are runs that the source's accounts say have ended; None where they could not be read. What
+        is being stopped is not charged on: its run has ended, and the source may not know its start any more.
         """
         if lease is None:
             with self.ledger.read() as connection:
@@ -103,7 +104,8 @@ class Books:
             _record(connection, ended)
             sighting = sighting_of(self.site, seen.snapshot, self.source)
             over = {i.key for i in ended}
-            held = tuple(i for i in sighting.held if i.key not in over)
+            running = {w.id for w in seen.snapshot.workloads if w.state == "running"}
+            held = tuple(i for i in sighting.held if i.workload in running and i.key not in over)
             observe(connection, replace(sighting, held=held))
             remember(connection, self.source, seen.reconciled.known, world.time_s)
             remember_nodes(connection, self.source, seen.health.unwell, seen.health.settled)

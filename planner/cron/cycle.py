@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,11 +36,12 @@ from planner.verify import verify
 
 @dataclass(frozen=True)
 class Done:
-    """A round that was carried out."""
+    """A round that was carried out; `sick`: what the site's own check called unhealthy, and why."""
 
     plan: Plan
     snapshot: Snapshot
     outcome: Outcome
+    sick: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Cycle:
 
     def rehearse(self) -> Plan:
         """Plan as a round would, and change nothing anywhere."""
-        return self._planned(self._look(None, self.source.observe(), ask=True))[0]
+        return self._planned(self._look(None, self.source.observe(), self._sick(), None))[0]
 
     def run(self, lease: Lease) -> Done:
         """Do one round.
@@ -72,11 +74,12 @@ class Cycle:
             The source or the ledger does not answer, or the plan has become too old; the next round goes on.
         """
         began = time.monotonic()
-        seen = self._look(lease, self.source.observe(), ask=True)
+        sick = self._sick()
+        seen = self._look(lease, self.source.observe(), sick, self._accounts())
         plan, snapshot = self._planned(seen)
         outcome = self._carried_out(lease, seen, plan, snapshot, began)
         self._publish(plan, snapshot, time.monotonic() - began, len(outcome.failed))
-        return Done(plan, snapshot, outcome)
+        return Done(plan, snapshot, outcome, sick)
 
     def serve(self, lease: Lease, done: Done, known: set[str]) -> None:
         """Start what has come since and fits beside the standing plan; `known`: what was looked at before."""
@@ -86,32 +89,39 @@ class Cycle:
         known |= new
         if not new:
             return
-        seen = self._look(lease, world, ask=False)
+        seen = self._look(lease, world, done.sick, None)
         usage = done.snapshot
         snapshot = replace(
             seen.snapshot, usage=usage.usage, entitled=usage.entitled, history_s=usage.history_s
         )
         plan = place_new(self.site, snapshot, new & {w.id for w in snapshot.workloads})
-        if any(d.action == "start" for d in plan.decisions):
+        if not any(d.action == "start" for d in plan.decisions):
+            return
+        broken = verify(snapshot, plan, self.site)
+        if broken:
+            journal.tell("not served, the next round decides", faults=broken)
+        else:
             self._carried_out(lease, seen, plan, snapshot, began, "between.json")
 
     # -- steps ---------------------------------------------------------------------------------------
 
-    def _look(self, lease: Lease | None, world: World, ask: bool) -> Seen:
-        """Hold what is loose, and reconcile the world with the ledger.
-
-        `ask`: also the site's health check and the source's accounts.
-        """
+    def _look(
+        self, lease: Lease | None, world: World, sick: Mapping[str, str], accounts: list[Run] | None
+    ) -> Seen:
+        """Hold what is loose, and reconcile the world with the ledger."""
         if lease is not None and world.loose:
             lease.renew()
             self.source.hold(world.loose)
             journal.tell("held", workloads=list(world.loose))
+        return self.books.look(lease, world, accounts, sick)
+
+    def _sick(self) -> Mapping[str, str]:
+        """Ask the site's own check which nodes are unhealthy."""
         run = self.site.run
-        sick, fault = sick_nodes(run.health_command if ask else (), run.health_timeout_s)
+        sick, fault = sick_nodes(run.health_command, run.health_timeout_s)
         if fault:
             journal.warn("health check failed", fault=fault)
-        accounts = self._accounts() if ask and lease is not None else None
-        return self.books.look(lease, world, accounts, sick)
+        return sick
 
     def _accounts(self) -> list[Run] | None:
         """Return what the source's accounts say; None, with a warning, where they cannot be read now."""

@@ -75,7 +75,7 @@ class World:
     Attributes
     ----------
     time_s : int, epoch seconds
-        Never before a start that the source itself reports.
+        Never before a submit or start that the source itself reports.
     workloads : tuple of Workload
         All that waits, runs or is being stopped, and is gangplan's to plan.
     loose : tuple of str

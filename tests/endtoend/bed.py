@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,6 +74,7 @@ class Bed:
         text = lua[lua.index(GATE_START) :]
         (self.home / "etc" / "job_submit.lua").write_text(text)
         self.call("scontrol", "reconfigure")
+        wait_for(lambda: "unk" not in self.call("sinfo", "-h", "-o", "%T"))
 
     def submit(self, seconds: float, *options: str, account: str = "nlp", **contract: Any) -> str:
         """Submit a job that sleeps; return its id."""
@@ -102,6 +106,20 @@ class Bed:
     def revive_node(self, node: str) -> None:
         """Bring a dead node's daemon back."""
         self.call("slurmd", "-N", node)
+
+
+@contextmanager
+def cluster(nodes: int, accounts: bool) -> Iterator[Bed]:
+    """Bring a cluster up, and take it down; its folder must be short and open for the database's user."""
+    home = Path(tempfile.mkdtemp(prefix="gp-bed-", dir="/tmp"))
+    home.chmod(0o755)
+    made = Bed(Path(os.environ[SCRIPT]).resolve(), home / "tb", nodes, accounts, port=26_800)
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def wait_for(true: Callable[[], Any], seconds: float = 30, every: float = 0.25) -> Any:

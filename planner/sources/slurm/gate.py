@@ -64,7 +64,7 @@ SETTINGS = (
     Setting(
         "TopologyPlugin",
         "TopologyPlugin=topology/tree",
-        lambda value: "none" not in value and "default" not in value,
+        lambda value: bool(value) and "none" not in value and "default" not in value,
         "else the site file's `clusters` must say where nodes are",
         must=False,
     ),

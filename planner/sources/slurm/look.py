@@ -71,6 +71,10 @@ class _Reader:
         self.narrow = {p for p, names in self.nodes_of.items() if names != whole[self.home[p]]}
         self.owner = {node: cluster for cluster, names in whole.items() for node in names}
         self.clusters = sorted(whole)
+        self.known = {n.name: n for n in self.look.nodes}
+        waiting = [j for j in self.look.jobs if j.state == "pending" and self._planned(j)]
+        limits = [FOREVER_S if j.time_limit_s is None else j.time_limit_s for j in waiting]
+        self.reach_s = max(limits, default=0)
         self.of_cluster = {c: [n for n in self.look.nodes if self.owner.get(n.name) == c] for c in whole}
 
     def world(self) -> World:
@@ -79,10 +83,10 @@ class _Reader:
         waiting = list(self._waiting(planned))
         standing = list(filter(None, map(self._standing, planned)))
         held = Counter(node for j in self.look.jobs if j.state != "ended" for node, _ in j.held)
-        facts = {n.name: self._facts(n, held[n.name] > 0, planned) for n in self.look.nodes}
+        facts = {n.name: self._facts(n, held[n.name] > 0) for n in self.look.nodes}
         foreign = [j for j in self.look.jobs if j.state != "ended" and j.held and not self._planned(j)]
         return World(
-            time_s=max([self.look.time_s, *(j.start_s for j in planned if j.state == "running")]),
+            time_s=max([self.look.time_s, *(_stamped_s(j) for j in planned)]),
             clusters=tuple(self._clusters(facts, foreign)),
             workloads=tuple(waiting + standing),
             loose=tuple(j.key for j in planned if j.state == "pending" and j.priority > 0),
@@ -141,11 +145,12 @@ class _Reader:
         if job.state not in ("running", "leaving", "clearing") or not held:
             return None
         here = replace(job, held=held)
-        shape = running_shape(here, self.look.nodes, self.look.counts_memory)
+        shape = running_shape(here, self.known, self.look.counts_memory)
         parts = tuple(Placement(node, gpus) for node, gpus in held if gpus or not shape.gpus)
         state: WorkloadState = "running" if job.state == "running" else "stopping"
         workload = self._workload(job, shape, contract_of(job, self.settings))
-        return replace(workload, state=state, started_s=job.start_s, placement=parts)
+        began_s = job.start_s or self.look.time_s  # Slurm may have forgotten it of a job that is leaving
+        return replace(workload, state=state, started_s=began_s, placement=parts)
 
     def _workload(self, job: Job, shape: Shape, contract: JobContract) -> Workload:
         partition = self._partition(job)
@@ -174,10 +179,9 @@ class _Reader:
         if not over or not job.held:
             return
         gpus = Counter[tuple[str, str]]()
-        known = {n.name: n for n in self.look.nodes}
         for node, many in job.held:
             if node in self.owner:
-                gpus[self.owner[node], known[node].gpu_type or ""] += many
+                gpus[self.owner[node], self.known[node].gpu_type or ""] += many
         shape = Shape(1, sum(gpus.values()), (), 0, 0)
         workload = self._workload(job, shape, contract_of(job, self.settings))
         yield Run(
@@ -188,7 +192,7 @@ class _Reader:
 
     def _clusters(self, facts: Mapping[str, NodeFacts], foreign: Sequence[Job]) -> Iterator[Cluster]:
         """Yield the inventory, without what others than gangplan's jobs hold."""
-        gpus, cpus, memory = Counter[str](), Counter[str](), Counter[str]()
+        gpus, cpus, memory = self._leaked(), Counter[str](), Counter[str]()
         for job in foreign:
             each = -(-job.cpus // len(job.held))
             for node, many in job.held:
@@ -212,22 +216,43 @@ class _Reader:
                 )
             yield Cluster(cluster, self.look.levels, tuple(nodes))
 
-    def _facts(self, node: SlurmNode, busy: bool, jobs: Sequence[Job]) -> NodeFacts:
+    def _leaked(self) -> Counter[str]:
+        """Return the GPUs that Slurm counts as used though no job holds them: it will not give them out.
+
+        That is seen when a node dies and is back while a job that it ran has started elsewhere.
+        """
+        held = Counter[str]()
+        for job in self.look.jobs:
+            if job.state != "ended":
+                held.update(dict(job.held))
+        leaked = Counter({n.name: n.gpus_used - held[n.name] for n in self.look.nodes})
+        for name, many in sorted((+leaked).items()):
+            fix = "restart slurmctld to get them back"
+            self.warnings.append(f"{name}: Slurm counts {many} GPUs as used that no job holds, {fix}")
+        return +leaked
+
+    def _facts(self, node: SlurmNode, busy: bool) -> NodeFacts:
         """Return what else is known of a node."""
         if node.mixed and node.name in self.owner:
             self.warnings.append(f"{node.name} has GPUs of several types, only {node.gpu_type} are planned")
-        kept = self._kept(node, now=False, reach_s=self._reach_s(jobs))
+        kept = self._kept(node, now=False)
         reason = node.reason if node.health != "up" else ""
         if node.shaky:
             reason = "does not answer"
+        elif node.later:
+            reason = "is not there yet"
         elif kept and not reason:
             reason = f"reserved as {kept.name} from {format_time(kept.begin_s)}"
         failing = node.shaky or node.health == "down"
-        return NodeFacts(reason, node.reason.startswith(MARK), busy, failing, kept is not None)
+        return NodeFacts(reason, node.reason.startswith(MARK), busy, failing, node.later or kept is not None)
 
-    def _kept(self, node: SlurmNode, now: bool, reach_s: int = 0) -> Reserved | None:
-        """Return the reservation that keeps work from a node: maintenance now, or anything within reach."""
+    def _kept(self, node: SlurmNode, now: bool) -> Reserved | None:
+        """Return the reservation that keeps work from a node: maintenance now, or anything within reach.
+
+        Slurm starts no job that could run into a reservation, so the longest that waits says how far to look.
+        """
         time_s = self.look.time_s
+        reach_s = 0 if now else self.reach_s
         for r in self.look.reserved:
             if node.name in r.nodes and r.begin_s <= time_s + reach_s and time_s < r.end_s:
                 if now and not r.maintenance:
@@ -235,9 +260,7 @@ class _Reader:
                 return r
         return None
 
-    def _reach_s(self, jobs: Sequence[Job]) -> int:
-        """Return how long the longest waiting job may run: Slurm starts none that reaches a reservation."""
-        limits = [
-            FOREVER_S if j.time_limit_s is None else j.time_limit_s for j in jobs if j.state == "pending"
-        ]
-        return max(limits, default=0)
+
+def _stamped_s(job: Job) -> int:
+    """Return the newest time at which Slurm says that something happened to a job."""
+    return max(job.submit_s, job.start_s if job.state == "running" else 0)

@@ -15,7 +15,9 @@ MIB = 1 << 20
 
 GONE = frozenset({"DOWN", "ERROR", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "FUTURE"})
 LEAVING = frozenset({"DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "REBOOT", "REBOOT_REQUESTED"})
-SHAKY = frozenset({"NOT_RESPONDING", "NO_RESPOND", "UNKNOWN", "POWERING_UP", "POWER_UP", "REBOOT_ISSUED"})
+SHAKY = frozenset({"NOT_RESPONDING", "NO_RESPOND", "REBOOT_ISSUED"})
+LATER = frozenset({"UNKNOWN", "POWERING_UP", "POWER_UP"})
+"""Not there yet, as all nodes are for a moment after slurmctld was restarted or reconfigured: no fault."""
 
 MARK = "gangplan: "
 """Begins the reason of every drain that is ours."""
@@ -34,6 +36,8 @@ class SlurmNode:
         Those that jobs may use.
     threads : int
         CPUs of a core: Slurm gives out whole cores.
+    gpus_used : int
+        What Slurm counts as given out; 0 where it does not say.
     """
 
     name: str
@@ -44,9 +48,11 @@ class SlurmNode:
     memory_bytes: int
     health: NodeHealth
     shaky: bool
+    later: bool
     reason: str
     partitions: tuple[str, ...]
     mixed: bool
+    gpus_used: int = 0
 
 
 def read_nodes(data: Mapping[str, Any]) -> list[SlurmNode]:
@@ -71,9 +77,11 @@ def _node(raw: Mapping[str, Any]) -> SlurmNode:
         memory_bytes=max(memory_mib, 0) * MIB,
         health=health,
         shaky=bool(state & SHAKY) and health == "up",
+        later=bool(state & LATER) and health == "up",
         reason=text(raw.get("reason")),
         partitions=tuple(partitions) if isinstance(partitions, list) else tuple(text(partitions).split(",")),
         mixed=sum(1 for count in gpus.values() if count) > 1,
+        gpus_used=gpus_of(text(raw.get("gres_used")))[kind],
     )
 
 

@@ -6,7 +6,7 @@ asks for GPUs as a whole (`--gpus=16`) is planned as equal parts, and told so wh
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import gcd
 
@@ -57,11 +57,10 @@ def shape_of(job: Job, nodes: Collection[SlurmNode], counts_memory: bool) -> Sha
     return Shape(replicas, gpus, (kind,) if kind else (), 1000 * cpus, memory, equal)
 
 
-def running_shape(job: Job, nodes: Collection[SlurmNode], counts_memory: bool) -> Shape:
-    """Return the gang that a running job is: what each of its nodes gives, in equal parts."""
+def running_shape(job: Job, known: Mapping[str, SlurmNode], counts_memory: bool) -> Shape:
+    """Return the gang that a running job is: what each of its nodes (by name) gives, in equal parts."""
     each = gcd(*(gpus for _, gpus in job.held))
     replicas = sum(gpus // each for _, gpus in job.held) if each else len(job.held)
-    known = {n.name: n for n in nodes}
     kinds = sorted({known[name].gpu_type or "" for name, _ in job.held if name in known} - {""})
     cpus_milli = 1000 * job.cpus // replicas
     here = [known[name] for name, _ in job.held if name in known]

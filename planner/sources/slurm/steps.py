@@ -104,15 +104,15 @@ class Steps:
             self._told(["scontrol"], "\n".join(lines) + "\n")
         at_s, late = self._watch(todo)
         if late:
+            blocked = self.look()
             self._give_up([s.workload.id for s in late])
-            jobs = self.look()
+            now = self.look()
             for s in late:
-                job = jobs.get(s.workload.id)
-                if _runs_there(job, s) is True:
-                    assert job is not None
+                job = now.get(s.workload.id)
+                if job is not None and _runs_there(job, s):
                     at_s[s.workload.id] = job.start_s
                 else:
-                    failed[s.workload.id] = _why(job, s)
+                    failed[s.workload.id] = _why(blocked.get(s.workload.id), s)
         return Started(at_s, failed)
 
     def drain(self, reasons: Mapping[str, str]) -> None:

@@ -49,16 +49,17 @@ class Town:
         return run_once(self.site, self.source())
 
     def rounds(self, many: int, every_s: float = 5) -> None:
-        """Do some rounds, and let time pass after each."""
-        for _ in range(many):
-            self.round()
-            self.slurm.sleep(every_s)
+        """Do some rounds, and let time pass after each; an open connection spares SQLite its clearing up."""
+        with self.ledger.engine.connect():
+            for _ in range(many):
+                self.round()
+                self.slurm.sleep(every_s)
 
     @property
     def ledger(self) -> Ledger:
         """The site's ledger."""
         assert self.site.ledger is not None
-        return open_ledger(self.site.ledger)
+        return open_ledger(self.site.ledger, create=self.site.ledger.startswith("sqlite"))
 
     def charged(self) -> dict[tuple[str, int], tuple[int, int]]:
         """Return end and GPUs of each run in the ledger, by workload and start."""

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from planner.ledger.hourly import Series
 from planner.ledger.intervals import Interval, Recorder
-from planner.ledger.schema import clock, hourly, intervals, metadata
+from planner.ledger.schema import clock, hourly, intervals, lease, metadata
 from planner.ledger.store import Ledger
 
 HOUR = 3600
@@ -111,9 +111,10 @@ def emptied(ledger: Ledger) -> Ledger:
     """Take everything out of a ledger: quicker than a new one."""
     with ledger.write() as connection:
         for table in reversed(metadata.sorted_tables):
-            if table is not clock:
+            if table not in (clock, lease):
                 connection.execute(delete(table))
         connection.execute(update(clock).values(horizon_s=0, observed_s=None))
+        connection.execute(update(lease).values(token=0, holder="", until_s=0))
     return ledger
 
 

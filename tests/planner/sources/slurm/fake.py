@@ -42,7 +42,6 @@ class FakeSlurm:
 
     def __init__(self, path: Path, nodes: int = 8, gpus: int = 8, leaf: int = 4) -> None:
         self.path, self.before = path, self._nothing
-        self.after: Callable[[Sequence[str]], None] = self._nothing
         self.told: list[list[str]] = []
         if path.exists():
             return
@@ -184,7 +183,6 @@ class FakeSlurm:
         out, errors = self._answer(state, list(args), text)
         self._settle(state)
         self._save(state)
-        self.after(args)
         return Answer(1 if errors else 0, out, "\n".join(errors))
 
     def _answer(self, state: dict[str, Any], args: list[str], text: str) -> tuple[str, list[str]]:
@@ -375,6 +373,4 @@ class FakeSlurm:
         return found
 
     def _save(self, state: dict[str, Any]) -> None:
-        draft = self.path.with_suffix(".tmp")
-        draft.write_text(json.dumps(state))
-        draft.replace(self.path)
+        self.path.write_text(json.dumps(state))

@@ -1,0 +1,124 @@
+"""Rounds in a loop go on through whatever fails, and end between two steps when they are told to."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr
+from pathlib import Path
+
+import pytest
+
+from planner.cron import journal
+from planner.cron.loop import run_always
+from planner.errors import SourceError
+from planner.ledger.lease import take
+from tests.planner.cli.calling import gangplan, refused
+from tests.planner.cron.town import Town, town
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Town]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield town(tmp_path)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def said(here: Town, rounds: int | None, period_s: float = 0.05) -> list[dict[str, object]]:
+    """Run a loop; return the lines of its journal."""
+    err = io.StringIO()
+    with redirect_stderr(err):
+        journal.to_stderr(logging.INFO)
+        run_always(here.site, here.source(), period_s, rounds)
+    return [json.loads(line) for line in err.getvalue().splitlines()]
+
+
+def test_every_line_is_json_with_time_level_and_event(here: Town) -> None:
+    evil = here.slurm.submit(1, 8, account='x"\n{"event": "forged"}')
+    job = here.slurm.submit(1, 8, contract={"min_runtime": "1h"})
+    lines = said(here, 1)
+    assert all({"time", "level", "event"} <= line.keys() for line in lines)
+    assert {line["event"] for line in lines} == {"started", "round done"}
+    assert [line["workload"] for line in lines if line["event"] == "started"] == [job]
+    assert here.slurm.nodes_of(evil) == []
+
+
+def test_what_fails_is_told_and_the_next_round_goes_on(here: Town) -> None:
+    job = here.slurm.submit(1, 8, contract={"min_runtime": "1h"})
+    calls = 0
+
+    def away(args: Sequence[str]) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise SourceError("squeue: Unable to contact slurm controller")
+
+    here.slurm.before = away
+    lines = said(here, 2)
+    assert [line["exit_code"] for line in lines if line["event"] == "round failed"] == [4]
+    assert here.slurm.nodes_of(job)
+
+
+def test_a_standby_waits_while_another_host_plans_and_then_takes_over(here: Town) -> None:
+    job = here.slurm.submit(1, 8, contract={"min_runtime": "1h"})
+    other = take(here.ledger, "other host", 60)
+    assert [line["event"] for line in said(here, 2)] == ["another host plans"] * 2
+    assert here.slurm.nodes_of(job) == []
+    other.release()
+    said(here, 1)
+    assert here.slurm.nodes_of(job)
+
+
+def test_sigterm_lets_the_round_end_and_gives_the_lease_back(here: Town) -> None:
+    threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    said(here, None, 60)
+    assert take(here.ledger, "other host", 600)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--period", "0s"), "write at least 1s"),
+        (("--period", "20"), "write 20s"),
+        (("--period", "20s", "--dry-run"), "--dry-run is one round"),
+        (("--rounds", "2"), "--rounds needs --period"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(tmp_path: Path, options: tuple[str, ...], told: str) -> None:
+    (tmp_path / "site.yaml").write_text("budgets: [{name: a}]\nsource: {type: slurm}\n")
+    errors = refused(gangplan("run", "--site", tmp_path / "site.yaml", *options))
+    assert told in "\n".join(errors)
+
+
+@pytest.mark.parametrize(
+    ("site", "told"),
+    [
+        ("budgets: [{name: a}]", "source.type: is missing, write one of slurm"),
+        ("budgets: [{name: a}]\nsource: {type: slurm, conf: /nowhere, bin: /nowhere}", "ledger: is missing"),
+        (
+            "budgets: [{name: a}]\nsource: {type: slurm, level: [leaf]}",
+            "source.level: is no known key, write levels",
+        ),
+    ],
+)
+def test_a_site_that_cannot_be_run_is_refused(tmp_path: Path, site: str, told: str) -> None:
+    (tmp_path / "site.yaml").write_text(f"{site}\nrun: {{state: {tmp_path}/state}}\n")
+    called = gangplan("run", "--site", tmp_path / "site.yaml")
+    assert called.code == 2
+    assert told in called.err
+    assert called.out == ""
+
+
+def test_slurm_that_is_not_there_is_told_with_what_to_do(tmp_path: Path) -> None:
+    text = f"budgets: [{{name: a}}]\nledger: sqlite:///{tmp_path}/l.db\nrun: {{state: {tmp_path}/state}}\n"
+    (tmp_path / "site.yaml").write_text(text + "source: {type: slurm, bin: /nowhere}\n")
+    called = gangplan("run", "--site", tmp_path / "site.yaml")
+    assert called.code == 4
+    line = json.loads(called.err)
+    assert line["fault"].endswith("install Slurm's commands, or name their folder as source.bin")
