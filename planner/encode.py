@@ -310,6 +310,7 @@ def _policy(site: Site, nodes: Nodes, charges: Ints) -> Policy:
         charge_micro=charges,
         reservations=site.plan_ahead.reservations,
         horizon_s=site.plan_ahead.horizon_s,
+        hold_cost=site.plan_ahead.hold_cost,
     )
 
 

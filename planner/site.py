@@ -156,7 +156,7 @@ def _to_site(entry: SiteEntry) -> Site:
         preemption=Preemption(preemption.restart_cost, preemption.max_gpus_per_round),
         charges={name: kind.charge for name, kind in entry.gpu_types.items()},
         solver=Solver(solver.backend, float(solver.time_limit), float(solver.gap)),
-        plan_ahead=PlanAhead(ahead.horizon, ahead.reservations),
+        plan_ahead=PlanAhead(ahead.horizon, ahead.reservations, float(ahead.hold_cost)),
         ledger=entry.ledger,
         clusters=tuple(map(to_cluster, entry.clusters)),
         source=plain(entry.source_as_written),

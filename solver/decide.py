@@ -15,7 +15,9 @@ from solver.board import Board
 from solver.check import Broken, check
 from solver.exact import Report, exact
 from solver.feasible import Reject, candidates, placeable, rejections
+from solver.foresee import foresee
 from solver.greedy import greedy
+from solver.holds import worth, worth_a_promise
 from solver.lane import run_lane
 from solver.linear import LinearModel, Solution
 from solver.plan import Decisions, SolverReport
@@ -26,6 +28,9 @@ from solver.state import Action, Floats, Ints, SolveParams, Spread, State, Statu
 
 FORECASTS = 500
 """Waiting workloads that get a forecast, at most: those further down change places anyway."""
+
+AHEAD_SHARE = 0.4
+"""Share of the time kept for promises, and for starts beside them, where a gang may be promised one."""
 
 ROUNDING = 1e-9
 """Objectives that differ by less, relatively, are the same sum in another order."""
@@ -76,29 +81,43 @@ def decide(state: State, params: SolveParams, rejected: Ints | None = None) -> O
     """
     began_s = time.monotonic()
     opened = _open(state, rejected)
-    board, pending, unallocated = opened.board, opened.pending, opened.unallocated
-    simple = greedy(board, pending)
-    promised = {j: simple.promised[j] for j in simple.settled()}  # before the polish changes who started
-    plans = [_Candidate("greedy", polish(simple, pending, unallocated), opened)]
-    report = Report()
-    if params.backend != "greedy" and len(pending):
-        held = board.copy()
-        for j, (start_s, parts) in promised.items():  # plan-ahead's holds bind every rung
-            held.promise(j, start_s, parts)
-        solved, report = exact(held, pending, _back_end(params), began_s + params.time_limit_s, params.gap)
-        plans.append(_Candidate(params.backend, polish(solved, pending, unallocated), opened))
-    book = opened.book
+    plans = [_Candidate("greedy", greedy(opened.board, opened.pending), opened, Report())]
+    if params.backend != "greedy" and len(opened.pending):
+        plans += _exact_plans(opened, params, began_s + params.time_limit_s)
     best, notes = _best(plans)
+    report = best.report if best.rung != "greedy" else plans[min(1, len(plans) - 1)].report
     return Outcome(
         decisions=best.decisions,
         report=_summary(best, report, params, notes, time.monotonic() - began_s),
-        order=board.order,
+        order=opened.board.order,
         board=best.board,
-        book=book,
+        book=opened.book,
         rejected=opened.rejected,
         lane=opened.lane,
         broken=best.broken,
     )
+
+
+def _exact_plans(opened: _Opened, params: SolveParams, deadline_s: float) -> list[_Candidate]:
+    """Return the plans of the exact rung: the best starts with promises on top, and the best beside those.
+
+    Where promises made starts give way, the starts are solved anew, so that what lasts too long for a node
+    held may start elsewhere, and what ends in time may take its place.
+    """
+    solve, pending = _back_end(params), opened.pending
+    looks_ahead = bool(worth_a_promise(opened.board, pending).any())
+    first_s = deadline_s - (AHEAD_SHARE * params.time_limit_s if looks_ahead else 0.0)
+    solved, report = exact(opened.board, pending, solve, first_s, params.gap)
+    ahead, notes = foresee(solved, pending, solve, deadline_s, params.gap)
+    report.notes += notes
+    plans = [_Candidate(params.backend, ahead, opened, report)]
+    if ahead.starts.keys() != solved.starts.keys():
+        held = opened.board.copy()
+        for j in ahead.settled():
+            held.promise(j, *ahead.promised[j])
+        beside, again = exact(held, pending, solve, deadline_s, params.gap)
+        plans.append(_Candidate(params.backend, beside, opened, again))
+    return plans
 
 
 @dataclass
@@ -148,10 +167,12 @@ def _back_end(params: SolveParams) -> Callable[[LinearModel, float, float, Float
 class _Candidate:
     """A plan that one rung made, and the rules that it breaks."""
 
-    def __init__(self, rung: str, board: Board, opened: _Opened) -> None:
-        self.rung, self.board = rung, board
-        self.decisions = _decisions(board, opened.rejected)
+    def __init__(self, rung: str, board: Board, opened: _Opened, report: Report) -> None:
+        self.rung, self.report = rung, report
+        self.board = polish(board.copy(), opened.pending, opened.unallocated)
+        self.decisions = _decisions(self.board, opened.rejected)
         self.broken = check(board.state, self.decisions, set(opened.book.moved))
+        self.worth = worth(self.board)
 
 
 def _decisions(board: Board, rejected: Ints) -> Decisions:
@@ -182,7 +203,7 @@ def _best(plans: list[_Candidate]) -> tuple[_Candidate, list[str]]:
     for plan in plans:
         if plan.broken:
             notes.append(f"the {plan.rung} plan broke a rule and was dropped: {plan.broken[0].rule}")
-        elif best is None or not _better(best.board.objective(), plan.board.objective()):
+        elif best is None or not _better(best.worth, plan.worth):
             best = plan
     return best or plans[0], notes
 

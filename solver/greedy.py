@@ -7,8 +7,9 @@ import numpy as np
 from solver.board import Board
 from solver.evictable import Evictable
 from solver.feasible import hopeful
+from solver.holds import worth_a_promise
 from solver.placing import find_free, make_room
-from solver.reserve import reserve, worth_a_promise
+from solver.reserve import reserve
 from solver.shares import BEYOND, WITHIN, eviction_gpus, regret
 from solver.state import Bools, Floats, Ints
 

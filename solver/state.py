@@ -351,6 +351,8 @@ class Policy:
         Gangs that may be promised a later start at once; 0 = plan-ahead is off.
     horizon_s : int
         No later start than so many seconds ahead is promised.
+    hold_cost : float
+        Weight of the cost of holding nodes for a promise; 1 = at the price at the cut-off of the money.
     """
 
     order: str = "budget"
@@ -365,6 +367,7 @@ class Policy:
     keep_whole: float = 1.0
     reservations: int = 0
     horizon_s: int = 8 * 3600
+    hold_cost: float = 1.0
 
 
 @dataclass(frozen=True)

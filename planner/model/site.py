@@ -72,10 +72,11 @@ class Solver:
 
 @dataclass(frozen=True)
 class PlanAhead:
-    """How far ahead and for how many gangs starts are promised; 0 reservations = off."""
+    """How far ahead and for how many gangs starts are promised (0 = off), and how dear holds are."""
 
     horizon_s: int = 28_800
     reservations: int = 8
+    hold_cost: float = 1.0
 
 
 @dataclass(frozen=True)

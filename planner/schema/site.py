@@ -141,6 +141,8 @@ class PlanAheadEntry(Entry):
     """How far ahead starts are promised."""
     reservations: Count = 8
     """How many gangs may hold a promise; 0 = off."""
+    hold_cost: Ratio = Field(default=1.0, validate_default=True)
+    """Weight of the cost of holding nodes: 1 = the price at the cut-off of the money, 0 = holds are free."""
 
 
 class SourceEntry(Entry):

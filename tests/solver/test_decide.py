@@ -19,6 +19,7 @@ from solver.check import check
 from solver.decide import decide, opening
 from solver.exact import exact
 from solver.feasible import rejections
+from solver.holds import worth
 from solver.linear import Solution, no_answer
 from solver.shares import WITHIN
 from solver.state import Action, NodeState, SolveParams, State, Status
@@ -166,8 +167,7 @@ def test_an_exact_plan_is_never_behind_the_greedy_one(here):
     for seed in range(80):
         world = random_state(seed)
         ours, theirs = (
-            decide(world, SolveParams(backend, 20.0, 1e-6)).board.objective()
-            for backend in ("highs", "greedy")
+            worth(decide(world, SolveParams(backend, 20.0, 1e-6)).board) for backend in ("highs", "greedy")
         )
         assert not behind(ours, theirs, 1e-9), seed
         better += behind(theirs, ours)

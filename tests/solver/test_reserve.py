@@ -1,4 +1,4 @@
-"""Reservations: the start that idles and delays the least, against a look at all times and nodes."""
+"""Reservations one by one: the start that is worth the most, against a look at all times and nodes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from solver.board import Board
 from solver.decide import decide, opening
 from solver.greedy import greedy
+from solver.holds import CERTAINTY
 from solver.state import SolveParams, State
 from tests.solver.factories import HOUR_S, NOW_S, node, pending, promise, running, state
 
@@ -118,18 +119,18 @@ def test_no_other_time_and_nodes_cost_less(ends_h, replicas):
         assert promises(of) == {}
         return
     costs = [
-        sum(start - ends_h[n] for n in nodes) + replicas * start
+        sum(start - ends_h[n] for n in nodes) + CERTAINTY * replicas * start
         for start in {h for h in ends_h if 0 < h <= 8}
         for nodes in combinations(range(len(ends_h)), replicas)
         if all(ends_h[n] <= start for n in nodes)
-        and sum(start - ends_h[n] for n in nodes) <= replicas * (8 - start)  # worth more than what idles
+        and sum(start - ends_h[n] for n in nodes) <= CERTAINTY * replicas * max(8 - start, 1 / 60)
     ]
     found = promises(of)
     assert bool(found) == bool(costs)
     if found:
         start, nodes = found[j]
         assert all(ends_h[n] <= start for n in nodes)
-        cost = sum(start - ends_h[n] for n in nodes) + replicas * start
+        cost = sum(start - ends_h[n] for n in nodes) + CERTAINTY * replicas * start
         assert cost == pytest.approx(min(costs))
 
 
