@@ -66,7 +66,7 @@ def test_a_start_whose_protection_ends_in_time_stays():
 
 
 def test_a_start_stays_where_the_promise_gains_less_than_it_is_worth():
-    board, found = promised(wide(1, b_gpu_h=30.0))
+    board, found = promised(wide(1, b_gpu_h=20.0))
     assert 3 in board.starts
     assert found == {4: (1, [0, 1, 2])}
 
