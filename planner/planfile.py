@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from planner.model.plan import Decision, NodePlan, Plan, Reason, ShareRow, SolverSummary
+from planner.model.plan import Advice, Decision, Move, NodePlan, Plan, Reason, ShareRow, SolverSummary
 from planner.model.snapshot import Reservation
 from planner.model.workload import Placement
 from planner.schema.base import json_schema, validate
 from planner.schema.plan import (
+    AdviceEntry,
     DecisionEntry,
     NodePlanEntry,
     PlanEntry,
@@ -35,6 +36,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "shares": [dict(vars(row)) for row in plan.shares],
         "fragmentation": plan.fragmentation,
         "warnings": list(plan.warnings),
+        "defragmentation": [_advice_dict(advice) for advice in plan.defragmentation],
     }
 
 
@@ -78,6 +80,19 @@ def _reservation_dict(promise: Reservation) -> dict[str, Any]:
     }
 
 
+def _advice_dict(advice: Advice) -> dict[str, Any]:
+    """Return one advice."""
+    return {
+        "workload": advice.workload,
+        "placement": _placement_list(advice.placement),
+        "moves": [
+            {"workload": m.workload, "to": _placement_list(m.to), "lost_gpu_hours": m.lost_gpu_hours}
+            for m in advice.moves
+        ],
+        "lost_gpu_hours": advice.lost_gpu_hours,
+    }
+
+
 def _placement_list(placement: tuple[Placement, ...]) -> list[dict[str, Any]]:
     """Return a placement as files hold it."""
     return [{"node": part.node, "gpus": part.gpus} for part in placement]
@@ -111,6 +126,7 @@ def parse_plan(text: str, name: str) -> Plan:
         shares=tuple(map(_to_share, entry.shares)),
         fragmentation=plain(entry.fragmentation),
         warnings=tuple(entry.warnings),
+        defragmentation=tuple(map(_to_advice, entry.defragmentation)),
     )
 
 
@@ -137,6 +153,11 @@ def _to_reservation(entry: ReservationEntry) -> Reservation:
 
 def _to_placement(parts: list[PlacementEntry]) -> tuple[Placement, ...]:
     return tuple(Placement(part.node, part.gpus) for part in parts)
+
+
+def _to_advice(entry: AdviceEntry) -> Advice:
+    moves = tuple(Move(m.workload, _to_placement(m.to), m.lost_gpu_hours) for m in entry.moves)
+    return Advice(entry.workload, _to_placement(entry.placement), moves, entry.lost_gpu_hours)
 
 
 def _to_decision(entry: DecisionEntry) -> Decision:

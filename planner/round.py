@@ -9,13 +9,15 @@ import numpy as np
 from planner.encode import Encoded, Names, encode
 from planner.errors import PlanRejectedError
 from planner.explain import explain
-from planner.model.plan import ActionName, Decision, NodePlan, Plan, SolverSummary
+from planner.model.plan import ActionName, Advice, Decision, Move, NodePlan, Plan, SolverSummary
 from planner.model.site import Site
 from planner.model.snapshot import Reservation, Snapshot
 from planner.model.workload import Occupancy, Placement
 from planner.shares import share_rows
 from planner.verify import broken_text
+from solver.board import Parts
 from solver.decide import Outcome, decide
+from solver.defragment import advise
 from solver.evidence import lost_gpu_s
 from solver.fragmentation import measure, queued
 from solver.plan import Decisions
@@ -60,6 +62,7 @@ def _plan(encoded: Encoded, outcome: Outcome) -> Plan:
         shares=share_rows(encoded, outcome.board.standing),
         fragmentation=fragmentation_table(encoded, outcome.board.free_gpus),
         warnings=encoded.warnings,
+        defragmentation=_defragmentation(encoded.names, outcome),
     )
 
 
@@ -105,6 +108,27 @@ def _placement(names: Names, spread: Spread, i: int) -> tuple[Placement, ...]:
     for n, g, k in zip(nodes, gpus, reps, strict=True):
         parts += [Placement(names.nodes[n].name, g)] * (1 if g else k)  # without GPUs one entry a replica
     return tuple(parts)
+
+
+def _defragmentation(names: Names, outcome: Outcome) -> tuple[Advice, ...]:
+    """Return which moves would let waiting gangs start now."""
+    size = outcome.board.state.workloads.gpus_per_replica
+
+    def place(j: int, parts: Parts) -> tuple[Placement, ...]:
+        return _placement(names, Spread.of([[(n, k * int(size[j]), k) for n, k in sorted(parts)]]), 0)
+
+    return tuple(
+        Advice(
+            names.workloads[a.gang].id,
+            place(a.gang, a.parts),
+            tuple(
+                Move(names.workloads[m.workload].id, place(m.workload, m.to), m.lost_gpu_s / 3600)
+                for m in a.moves
+            ),
+            a.lost_gpu_s / 3600,
+        )
+        for a in advise(outcome.board)
+    )
 
 
 def _reservations(names: Names, d: Decisions) -> tuple[Reservation, ...]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from planner.errors import InputError
 from planner.hostlist import fold
-from planner.model.plan import Decision, Plan, ShareRow
+from planner.model.plan import Advice, Decision, Plan, ShareRow
 from planner.units import format_time
 from planner.words import count
+
+NAMED_AT_MOST = 3
+"""Workloads named in one sentence; the rest is counted."""
 
 
 def story(plan: Plan, workload: str) -> list[tuple[str, str]]:
@@ -32,6 +35,7 @@ def story(plan: Plan, workload: str) -> list[tuple[str, str]]:
     ]
     lines += _times(plan, decision)
     lines += _others(plan, decision)
+    lines += _advice(plan, decision)
     row = next((s for s in plan.shares if s.allocation == decision.allocation), None)
     if row is not None:
         lines += [("allocation", _standing(plan, row))]
@@ -71,6 +75,31 @@ def _others(plan: Plan, d: Decision) -> list[tuple[str, str]]:
     if d.lost_gpu_hours is not None:
         lines.append(("lost work", f"{d.lost_gpu_hours:.2f} GPU-hours"))
     return lines
+
+
+def _advice(plan: Plan, d: Decision) -> list[tuple[str, str]]:
+    """Return which moves would let it start, and for whom it could be moved itself, the best gang first."""
+    mine = [a for a in plan.defragmentation if a.workload == d.workload]
+    others = [a for a in plan.defragmentation if any(m.workload == d.workload for m in a.moves)]
+    lines = [("could start", advice_text(a)) for a in mine[:1]]
+    return lines + [("could move", f"{a.workload} could start {advice_text(a)}") for a in others[:1]]
+
+
+def advice_text(advice: Advice) -> str:
+    """Say what would have to move, whereto, and what that would throw away."""
+    elsewhere = [m.workload for m in advice.moves if m.to]
+    waits = [m.workload for m in advice.moves if not m.to]
+    parts = [f"{_some(elsewhere)} went on elsewhere"] if elsewhere else []
+    parts += [f"{_some(waits)} waited"] if waits else []
+    where = fold([p.node for p in advice.placement])
+    lost = f"{advice.lost_gpu_hours:.1f} GPU-hours of work would be lost"
+    return f"now on {where}, if {' and '.join(parts)}; {lost}"
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:NAMED_AT_MOST])
+    more = len(names) - NAMED_AT_MOST
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _standing(plan: Plan, row: ShareRow) -> str:

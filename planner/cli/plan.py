@@ -21,6 +21,7 @@ from planner.planfile import plan_to_dict
 from planner.round import plan_round
 from planner.site import BACKENDS, load_site
 from planner.snapshot import load_snapshot
+from planner.story import advice_text
 from planner.units import format_time, parse_time
 from planner.words import count
 
@@ -96,6 +97,7 @@ def summary(plan: Plan) -> str:
     lines = [table(header, rows), ""] if rows else []
     lines += [f"warning: {w}" for w in plan.warnings]
     lines += [f"note: {n}" for n in plan.solver.notes]
+    lines += [f"advice: {a.workload} could start {advice_text(a)}" for a in plan.defragmentation]
     return "\n".join([*lines, _totals(plan)])
 
 

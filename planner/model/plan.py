@@ -87,8 +87,39 @@ class SolverSummary:
 
 
 @dataclass(frozen=True)
+class Move:
+    """A run that would have to leave its place; it would go on at `to`, or wait where that is empty."""
+
+    workload: str
+    to: tuple[Placement, ...]
+    lost_gpu_hours: float
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A waiting gang, where it could start, and the moves of interruptible work that this would take.
+
+    Attributes
+    ----------
+    lost_gpu_hours : float
+        Work that all the moves together throw away.
+    """
+
+    workload: str
+    placement: tuple[Placement, ...]
+    moves: tuple[Move, ...]
+    lost_gpu_hours: float
+
+
+@dataclass(frozen=True)
 class Plan:
-    """The whole decision of a round; `fragmentation` is as it stands in the file."""
+    """The whole decision of a round; `fragmentation` is as it stands in the file.
+
+    Attributes
+    ----------
+    defragmentation : tuple of Advice
+        What nobody does by itself: how waiting gangs could start now, each on its own.
+    """
 
     time_s: int
     solver: SolverSummary
@@ -98,3 +129,4 @@ class Plan:
     shares: tuple[ShareRow, ...]
     fragmentation: dict[str, Any]
     warnings: tuple[str, ...]
+    defragmentation: tuple[Advice, ...] = ()

@@ -108,6 +108,30 @@ class ShareEntry(Entry):
     """Its place in the order, 1 = served first."""
 
 
+class MoveEntry(Entry):
+    """A run that would have to leave its place."""
+
+    workload: Id
+    """Its id."""
+    to: list[PlacementEntry] = Field(default=[])
+    """Where it could go on; empty = it would wait."""
+    lost_gpu_hours: Real
+    """Work that stopping it throws away."""
+
+
+class AdviceEntry(Entry):
+    """How a gang that waits could start now."""
+
+    workload: Id
+    """The gang."""
+    placement: list[PlacementEntry]
+    """Where it could start."""
+    moves: list[MoveEntry]
+    """What would have to move for that."""
+    lost_gpu_hours: Real
+    """Work that the moves together throw away."""
+
+
 class PlanEntry(Entry):
     """The whole decision of a round."""
 
@@ -125,5 +149,7 @@ class PlanEntry(Entry):
     """Allocations."""
     fragmentation: dict[str, Any] = Field(default={})
     """Free GPUs, and what still fits at each level."""
+    defragmentation: list[AdviceEntry] = Field(default=[])
+    """Moves of interruptible work that would let waiting gangs start now, which nobody does by itself."""
     warnings: list[Text] = Field(default=[])
     """What somebody should look at."""

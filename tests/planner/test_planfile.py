@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.model.plan import Decision, NodePlan, Plan, Reason, ShareRow, SolverSummary
+from planner.model.plan import Advice, Decision, Move, NodePlan, Plan, Reason, ShareRow, SolverSummary
 from planner.model.snapshot import Reservation
 from planner.model.workload import Placement
 from planner.planfile import load_plan, parse_plan, plan_to_dict, schema
@@ -84,6 +84,16 @@ PLANS = st.builds(
         NAME, st.one_of(GPUS, NUMBER, TEXT, st.dictionaries(NAME, GPUS, max_size=2))
     ),
     warnings=st.lists(TEXT, max_size=2).map(tuple),
+    defragmentation=st.lists(
+        st.builds(
+            Advice,
+            NAME,
+            PLACEMENT,
+            st.lists(st.builds(Move, NAME, PLACEMENT, NUMBER), max_size=2).map(tuple),
+            NUMBER,
+        ),
+        max_size=2,
+    ).map(tuple),
 )
 
 
@@ -121,7 +131,7 @@ def test_decisions_have_the_interfaces_keys():
 
 def test_keys_come_in_the_interfaces_order():
     plan = plan_to_dict(parse_plan(PLAN, "plan.yaml"))
-    assert list(plan) == list(yaml.safe_load(PLAN))
+    assert list(plan) == [*yaml.safe_load(PLAN), "defragmentation"]
     assert list(plan["shares"][0]) == [f.name for f in fields(ShareRow)]
 
 

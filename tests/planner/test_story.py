@@ -133,3 +133,23 @@ def test_every_workload_of_any_plan_has_a_story_in_whole_lines():
                 assert text == text.strip() != ""
                 assert "\n" not in text
                 assert not re.search(r"None|nan|(?<!\d)1 GPUs", text)
+
+
+def test_moves_that_would_let_a_gang_start_are_told_to_both_sides():
+    plan = world(
+        nodes="n[1-3]",
+        workloads=[
+            *({"id": f"r{n}", "on": f"n{n}", "gpus": 4, "ran": "3h", "allocation": "b"} for n in (1, 2)),
+            {"id": "safe", "on": "n3", "gpus": 4, "ran": "1h", "min_runtime": "8h", "allocation": "b"},
+            {"id": "gang", "gpus": 4, "replicas": 2, "topology": {"required": "node"}},
+        ],
+        ratios={"a": 1.5, "b": 0.1},
+        site={"plan_ahead": {"reservations": 0}},
+    ).plan()
+    lines = told(plan, "gang")
+    found = re.fullmatch(
+        r"now on (n\d), if (r\d) went on elsewhere; 0.7 GPU-hours of work would be lost", lines["could start"]
+    )
+    assert found
+    assert told(plan, found[2])["could move"] == f"gang could start {lines['could start']}"
+    assert "could move" not in told(plan, "safe")
