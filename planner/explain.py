@@ -8,9 +8,10 @@ from planner.encode import Encoded
 from planner.hostlist import fold
 from planner.model.plan import Reason
 from planner.model.workload import Workload
+from planner.prospects import Prospects
 from planner.refusals import refusal, shape
 from planner.units import format_duration, format_time
-from planner.words import count
+from planner.words import count, some
 from solver.board import Parts
 from solver.decide import Outcome
 from solver.evidence import Evidence, ahead_of, evidence
@@ -20,9 +21,6 @@ from solver.promises import Moved
 from solver.state import FOREVER_S, Action, NodeState, Status
 
 NO_SHARE = "no share"
-
-NAMED_AT_MOST = 3
-"""Allocations, nodes or workloads named in one sentence; the rest is counted."""
 
 MOVED = {
     Moved.NODE_LOST: "a node it was promised has left service",
@@ -43,16 +41,11 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:NAMED_AT_MOST])
-    more = len(names) - NAMED_AT_MOST
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
 class _Explainer:
     def __init__(self, encoded: Encoded, outcome: Outcome) -> None:
         self.state, self.names = encoded.state, encoded.names
         self.outcome, self.order, self.board = outcome, outcome.order, outcome.board
+        self.prospects = Prospects(encoded.names, outcome.board)
         self.known: dict[tuple[int, ...], Evidence] = {}
         self.gained: dict[int, list[int]] = {}
         for r, js in outcome.decisions.victims_for.items():
@@ -102,7 +95,7 @@ class _Explainer:
         if e.allocated:
             text += f", protected for {format_duration(e.min_runtime_s)}"
         if j in self.gained:
-            text += f"; {_some([self.names.workloads[r].id for r in self.gained[j]])} made room"
+            text += f"; {some([self.names.workloads[r].id for r in self.gained[j]])} made room"
         if not e.allocated:
             return Reason("StartUnallocated", f"{text}; unallocated: free of charge, and first to make room")
         if j in self.outcome.book.met and j not in self.outcome.book.moved:
@@ -140,7 +133,7 @@ class _Explainer:
         if sick and j not in self.board.victims:
             return self._left_service(j, sick)
         gainers = self.outcome.decisions.victims_for.get(j, [])
-        who = _some([f"{self.names.workloads[g].id} of {self._ratio(g)}" for g in gainers])
+        who = some([f"{self.names.workloads[g].id} of {self._ratio(g)}" for g in gainers])
         mine = "it is unallocated"
         if self.names.effective[j].allocated:
             mine = f"it is of {self._ratio(j)} and past its min runtime"
@@ -149,7 +142,7 @@ class _Explainer:
     def _left_service(self, j: int, sick: list[int]) -> Reason:
         w = self.names.workloads[j]
         down = [n for n in sick if self.state.nodes.state[n] == NodeState.DOWN]
-        names = _some([self.names.nodes[n].name for n in (down or sick)])
+        names = some([self.names.nodes[n].name for n in (down or sick)])
         are = _are(len(down or sick))
         if not down:
             text = f"{names} {are} draining and nothing protects it any more; {self._again(w)}"
@@ -169,8 +162,10 @@ class _Explainer:
         if j in self.board.promised:
             start_s, parts = self.board.promised[j]
             text = f"is promised a start at {self._time(start_s)} on {self._where(parts)}"
+            text += self.prospects.domain(j, parts)
             if moved is None:
-                return Reason("Promised", text)
+                text += self.prospects.until_then(parts)
+                return Reason("Promised", text + self.prospects.if_it_asked_for_less(j, start_s))
             old_s = self._promised_s(j)
             later = "later than" if start_s > old_s else "no longer where"
             was = f"{later} it was promised ({self._time(old_s)})"
@@ -255,7 +250,7 @@ class _Explainer:
         named = [f"{self.names.budgets[v]} ({self._leaf_ratio(v)}; {count(g, 'GPU')})" for v, g in ahead]
         before = order.sequence[: int(order.position[j])]
         own = int(w.gpus[before[self.board.standing[before] & (w.leaf[before] == w.leaf[j])]].sum())
-        who = [_some(named)] if named else []
+        who = [some(named)] if named else []
         who += [f"{count(own, 'GPU')} of its own"] if own else []
         place = int(order.position[j]) + 1
         mine = f"{self._ratio(j)} is number {place} of {len(order.sequence)} in the order"
@@ -331,6 +326,7 @@ class _Explainer:
             text += (
                 f". With what ranks before it, and promises, it is expected to start at {self._time(start_s)}"
             )
+            text += self.prospects.if_it_asked_for_less(j, start_s)
         hint = self._hint(w, e)
         return f"{text}. {hint}" if hint else text
 

@@ -6,10 +6,7 @@ from planner.errors import InputError
 from planner.hostlist import fold
 from planner.model.plan import Advice, Decision, Plan, ShareRow
 from planner.units import format_time
-from planner.words import count
-
-NAMED_AT_MOST = 3
-"""Workloads named in one sentence; the rest is counted."""
+from planner.words import count, some
 
 
 def story(plan: Plan, workload: str) -> list[tuple[str, str]]:
@@ -89,17 +86,11 @@ def advice_text(advice: Advice) -> str:
     """Say what would have to move, whereto, and what that would throw away."""
     elsewhere = [m.workload for m in advice.moves if m.to]
     waits = [m.workload for m in advice.moves if not m.to]
-    parts = [f"{_some(elsewhere)} went on elsewhere"] if elsewhere else []
-    parts += [f"{_some(waits)} waited"] if waits else []
+    parts = [f"{some(elsewhere)} went on elsewhere"] if elsewhere else []
+    parts += [f"{some(waits)} waited"] if waits else []
     where = fold([p.node for p in advice.placement])
     lost = f"{advice.lost_gpu_hours:.1f} GPU-hours of work would be lost"
     return f"now on {where}, if {' and '.join(parts)}; {lost}"
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:NAMED_AT_MOST])
-    more = len(names) - NAMED_AT_MOST
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _standing(plan: Plan, row: ShareRow) -> str:

@@ -1,4 +1,8 @@
-"""What if this workload were submitted now: the same round with it, also with shorter min runtimes."""
+"""What if this workload were submitted now: the same round with it, also if it asked for less.
+
+Shorter min runtimes are the brake on everybody asking for eight hours; a gang that asks for one domain is
+also tried in two of them, and in any.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from planner.errors import InputError
 from planner.model.plan import Decision
 from planner.model.site import Site
 from planner.model.snapshot import Snapshot
-from planner.model.workload import Workload
+from planner.model.workload import Topology, Workload
 from planner.round import plan_round
 
 SHORTER_S = (14_400, 3_600, 900, 0)
@@ -17,14 +21,15 @@ SHORTER_S = (14_400, 3_600, 900, 0)
 
 @dataclass(frozen=True)
 class Trial:
-    """What the round would decide with this min runtime (seconds)."""
+    """What the round would decide with this min runtime (seconds) and topology."""
 
     min_runtime_s: int
+    topology: Topology
     decision: Decision
 
 
 def what_if(site: Site, snapshot: Snapshot, workload: Workload) -> list[Trial]:
-    """Return the decision on a workload added to the snapshot, for its own and for shorter min runtimes.
+    """Return the decision on a workload added to the snapshot, as it asks and if it asked for less.
 
     One that waits there already under the same id is replaced; InputError if it runs.
     """
@@ -33,10 +38,23 @@ def what_if(site: Site, snapshot: Snapshot, workload: Workload) -> list[Trial]:
     if any(w.id == workload.id and w.state != "pending" for w in snapshot.workloads):
         raise InputError([f"{workload.id}: runs already, give the new workload its own id"])
     others = tuple(w for w in snapshot.workloads if w.id != workload.id)
+    asks = [(own_s, workload.topology)]
+    asks += [(s, workload.topology) for s in SHORTER_S if s < own_s]
+    asks += [(own_s, topology) for topology in looser(workload)]
     trials = []
-    for min_runtime_s in (own_s, *(s for s in SHORTER_S if s < own_s)):
-        tried = replace(workload, min_runtime_s=min_runtime_s)
+    for min_runtime_s, topology in asks:
+        tried = replace(workload, min_runtime_s=min_runtime_s, topology=topology)
         plan = plan_round(site, replace(snapshot, workloads=(*others, tried)))
         decision = next(d for d in plan.decisions if d.workload == workload.id)
-        trials.append(Trial(min_runtime_s, decision))
+        trials.append(Trial(min_runtime_s, topology, decision))
     return trials
+
+
+def looser(workload: Workload) -> list[Topology]:
+    """Return what a gang that requires one domain could ask for instead: two of them, or none."""
+    asked, replicas = workload.topology, workload.replicas
+    whole = asked.segment in (None, replicas)
+    if not asked.required or asked.required == "node" or not whole or replicas == 1:
+        return []
+    halves = [Topology(asked.required, asked.preferred, replicas // 2)] if replicas % 2 == 0 else []
+    return [*halves, Topology(None, asked.preferred, None)]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+NAMED_AT_MOST = 3
+"""Allocations, nodes or workloads named in one sentence; the rest is counted."""
+
 LONGEST = 64
 """Characters of a value that a message shows."""
 
@@ -24,6 +29,18 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - NAMED_AT_MOST
+    shown = ", ".join(names[:NAMED_AT_MOST])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def plural(noun: str) -> str:
+    """Return `leaves` of `leaf`, `blocks` of `block`."""
+    return f"{noun[:-1]}ves" if noun.endswith("f") else f"{noun}s"
 
 
 def count(number: float, noun: str) -> str:

@@ -75,8 +75,6 @@ class Board:
         Starts that the order does not judge: promised ones, and those of the debug lane.
     promised : dict of int to (int, Parts)
         Later starts promised, time in epoch seconds and place; one that has started since counts no more.
-    ends_s : int64[N], epoch seconds
-        No protection on a node lasts longer, as runs and starts stand; a start taken back leaves its mark.
     hold_s : int64[N], epoch seconds
         Protection of a start must end by then on this node, because it is promised to somebody.
     """
@@ -93,10 +91,6 @@ class Board:
         self.ahead: set[int] = set()
         self.promised: dict[int, tuple[int, Parts]] = {}
         self.hold_s: Ints = np.full(n.count, FOREVER_S, dtype=np.int64)
-        self.ends_s: Ints = np.full(n.count, state.now_s, dtype=np.int64)
-        kept = state.protected[self.owner]
-        until_s = w.protected_until_s[self.owner[kept]]
-        np.maximum.at(self.ends_s, w.placement.node[kept], until_s)
         self.interruptible: Bools = w.running & ~state.protected
         self.free_gpus: Ints = n.gpus.copy()
         self.free_cpus: Ints = np.where(n.cpus_milli > 0, n.cpus_milli, UNCOUNTED)
@@ -121,7 +115,7 @@ class Board:
         """Return a board on which moves do not touch this one."""
         twin = Board.__new__(Board)
         twin.__dict__.update(self.__dict__)
-        for name in ("standing", "ends_s", "hold_s", "free_gpus", "free_cpus", "free_memory", "held_gpus"):
+        for name in ("standing", "hold_s", "free_gpus", "free_cpus", "free_memory", "held_gpus"):
             setattr(twin, name, getattr(self, name).copy())
         for name in ("starts", "tenants", "victims", "ahead", "promised"):
             setattr(twin, name, copy.copy(getattr(self, name)))
@@ -149,9 +143,6 @@ class Board:
         self.standing[j] = True
         self._take(j, parts, -1)
         self._hold(j, 1)
-        until_s = self.state.now_s + int(self.state.workloads.min_runtime_s[j])
-        for n, _ in parts:
-            self.ends_s[n] = max(int(self.ends_s[n]), until_s)
 
     def cancel(self, j: int) -> None:
         """Take back a start of this round."""

@@ -34,17 +34,16 @@ def choose(board: Board, j: int, slots: Ints, free_gpus: Ints | None = None) -> 
     """
     gang, free = gang_of(board.state, j), board.free_gpus if free_gpus is None else free_gpus
     slots = slots if gang.fused == 1 else slots // gang.fused
-    longer_s = outlasts_s(board, j)
     preferred, key = int(board.state.workloads.preferred[j]), group_key(board, gang.required)
     found = None
     if preferred != NONE and gang.segment == gang.pieces:  # a preferred domain, inside the required one
         inside = group_key(board, preferred)
         both = inside if gang.required < 0 else _shared(inside, key)
-        found = _in_one(board, slots, both, gang.pieces, gang.size, free, longer_s)
+        found = _in_one(board, slots, both, gang.pieces, gang.size, free)
     if found is None and gang.segment < gang.pieces:
-        found = _in_segments(board, slots, key, gang, free, longer_s)
+        found = _in_segments(board, slots, key, gang, free)
     elif found is None:
-        found = _in_one(board, slots, key, gang.pieces, gang.size, free, longer_s)
+        found = _in_one(board, slots, key, gang.pieces, gang.size, free)
     return None if found is None else [(n, k * gang.fused) for n, k in found]
 
 
@@ -75,41 +74,17 @@ def _capacity(slots: Ints, key: Ints) -> Ints:
     return np.bincount(key + 1, slots)[1:].astype(np.int64)
 
 
-def outlasts_s(board: Board, j: int) -> Ints:
-    """Return by how much the protection of `j` would outlast all others in the leaf of each node, int64[N].
-
-    What ends together lives together, so that whole leaves come free at once.
-    """
-    import os
-
-    if os.environ.get("NOALIGN"):
-        return np.zeros(board.state.nodes.count, dtype=np.int64)
-    levels, ends_s = board.state.nodes.domain, board.ends_s
-    last_s = ends_s
-    if len(levels):
-        leaf = levels[-1] + 1
-        latest = np.zeros(int(leaf.max(initial=0)) + 1, dtype=np.int64)
-        np.maximum.at(latest, leaf, ends_s)
-        last_s = np.where(leaf > 0, latest[leaf], ends_s)
-    out: Ints = np.maximum(board.state.now_s + int(board.state.workloads.min_runtime_s[j]) - last_s, 0)
-    return out
-
-
-def _in_one(
-    board: Board, slots: Ints, key: Ints, pieces: int, size: int, free: Ints, longer_s: Ints
-) -> Parts | None:
+def _in_one(board: Board, slots: Ints, key: Ints, pieces: int, size: int, free: Ints) -> Parts | None:
     capacity = _capacity(slots, key)
     enough = (capacity >= pieces).nonzero()[0]
     if not len(enough):
         return None
     group = enough[capacity[enough].argmin()]
     nodes = ((key == group) & (slots > 0)).nonzero()[0]
-    return _fill(board, nodes, slots[nodes], free[nodes], longer_s[nodes], pieces, size)
+    return _fill(board, nodes, slots[nodes], free[nodes], pieces, size)
 
 
-def _in_segments(
-    board: Board, slots: Ints, key: Ints, gang: Gang, free: Ints, longer_s: Ints
-) -> Parts | None:
+def _in_segments(board: Board, slots: Ints, key: Ints, gang: Gang, free: Ints) -> Parts | None:
     """Choose whole segments, each in one domain of `key`, all in one pool."""
     pieces = gang.pieces
     capacity, pool = _whole_segments(board, slots, key, gang.segment)
@@ -122,7 +97,7 @@ def _in_segments(
         for group in _tightest_first(mine, left):
             take = min(left, int(mine[group]))
             nodes = ((key == group) & (slots > 0)).nonzero()[0]
-            out += _fill(board, nodes, slots[nodes], free[nodes], longer_s[nodes], take, gang.size)
+            out += _fill(board, nodes, slots[nodes], free[nodes], take, gang.size)
             left -= take
         return out
     return None
@@ -152,17 +127,17 @@ def _tightest_first(capacity: Ints, wanted: int) -> list[int]:
     return [*turn[:whole].tolist(), int(turn[max(int(enough[0]), whole)])]
 
 
-def _fill(board: Board, nodes: Ints, room: Ints, free: Ints, longer_s: Ints, pieces: int, size: int) -> Parts:
+def _fill(board: Board, nodes: Ints, room: Ints, free: Ints, pieces: int, size: int) -> Parts:
     """Give out nodes of one group that together have room for all pieces; int64 arrays of the same nodes."""
     if pieces == 1:  # the node that is left with the least
-        return [(int(nodes[np.lexsort((longer_s, free))[0]]), 1)]
+        return [(int(nodes[free.argmin()]), 1)]
     levels = board.state.nodes.domain
     inner = levels[-1][nodes] + 1 if len(levels) else np.zeros(len(nodes), dtype=np.int64)
     capacity = np.bincount(inner, room).astype(np.int64)
     domains = _tightest_first(capacity, pieces)
     rank = np.full(len(capacity), len(domains))
     rank[domains] = np.arange(len(domains))
-    turn = np.lexsort((longer_s, free, free - room * size, rank[inner]))
+    turn = np.lexsort((free, free - room * size, rank[inner]))
     room = room[turn]
     takes = np.minimum(room, pieces - (np.cumsum(room) - room))
     some = (takes > 0).nonzero()[0]

@@ -57,6 +57,7 @@ def _trial(t: Trial) -> dict[str, object]:
     d = t.decision
     return {
         "min_runtime": format_duration(t.min_runtime_s),
+        "topology": _topology(t),
         "action": d.action,
         "expected_start": None if d.expected_start_s is None else format_time(d.expected_start_s),
         "nodes": [p.node for p in d.placement],
@@ -64,14 +65,22 @@ def _trial(t: Trial) -> dict[str, object]:
     }
 
 
+def _topology(t: Trial) -> str | None:
+    """Return what is required, in words; None if nothing is."""
+    if t.topology.required is None or t.topology.segment is None:
+        return t.topology.required
+    return f"{t.topology.required}, in segments of {t.topology.segment}"
+
+
 def _trials(trials: list[Trial]) -> str:
     rows = [
         (
             format_duration(t.min_runtime_s),
+            _topology(t) or "any",
             "starts now" if t.decision.action == "start" else t.decision.action,
             "" if t.decision.expected_start_s is None else format_time(t.decision.expected_start_s),
             t.decision.reason.text,
         )
         for t in trials
     ]
-    return table(("MIN RUNTIME", "IF SUBMITTED NOW", "EXPECTED", "BECAUSE"), rows)
+    return table(("MIN RUNTIME", "TOPOLOGY", "IF SUBMITTED NOW", "EXPECTED", "BECAUSE"), rows)

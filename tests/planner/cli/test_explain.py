@@ -82,7 +82,7 @@ def test_the_trials_as_data_have_action_start_nodes_and_reason(scene: Path):
     data = json.loads(ask(scene, "-o", "json", allocation="b").out)
     assert [t["min_runtime"] for t in data] == ["8h", "4h", "1h", "15m", "0s"]
     for trial in data:
-        assert trial.keys() == {"min_runtime", "action", "expected_start", "nodes", "reason"}
+        assert trial.keys() == {"min_runtime", "topology", "action", "expected_start", "nodes", "reason"}
         assert bool(trial["nodes"]) == (trial["action"] == "start")
         assert trial["reason"]["code"]
         assert trial["reason"]["text"]
