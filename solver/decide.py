@@ -10,11 +10,11 @@ from functools import cached_property
 import numpy as np
 
 from solver import backends
-from solver.ahead import earliest_start, promised_claims, ranked_claims
 from solver.board import Board
 from solver.check import Broken, check
 from solver.exact import Report, exact
 from solver.feasible import Reject, candidates, placeable, rejections
+from solver.forecast import forecasts
 from solver.foresee import foresee
 from solver.greedy import greedy
 from solver.holds import worth, worth_a_promise
@@ -25,9 +25,6 @@ from solver.polish import polish
 from solver.promises import Book, keep_promises
 from solver.shares import Order, rank
 from solver.state import Action, Floats, Ints, SolveParams, Spread, State, Status
-
-FORECASTS = 500
-"""Waiting workloads that get a forecast, at most: those further down change places anyway."""
 
 AHEAD_SHARE = 0.4
 """Share of the time kept for promises, and for starts beside them, where a gang may be promised one."""
@@ -68,7 +65,7 @@ class Outcome:
     @cached_property
     def expected_start_s(self) -> Ints:
         """The certain bound on the start of what waits, int64[W], epoch seconds; -1 where there is none."""
-        return _expected(self.board)
+        return forecasts(self.board)
 
 
 def decide(state: State, params: SolveParams, rejected: Ints | None = None) -> Outcome:
@@ -234,28 +231,3 @@ def _summary(
     gap = (bound - value) / max(abs(bound), 1e-9)
     status = "optimal" if gap <= params.gap else "feasible"
     return SolverReport(backend, status, value, bound, gap, seconds, notes)
-
-
-def _expected(board: Board) -> Ints:
-    """Return the forecast start of what waits in the money, int64[W], epoch seconds; -1 for none.
-
-    In fair-share order each takes the earliest place that is certain by protections, promises and those
-    before it. Only as many as FORECASTS are looked at, best first.
-    """
-    state, w, order = board.state, board.state.workloads, board.order
-    out = np.full(w.count, -1, dtype=np.int64)
-    waits = ~board.standing & w.pending & order.in_money
-    js = [j for j in order.sequence[waits[order.sequence]].tolist() if j not in board.promised]
-    claims, known = promised_claims(board), -1
-    for j in js[:FORECASTS]:
-        band = int(order.band[j])
-        if band != known:  # who ranks no later keeps its place
-            claims = claims.merged(ranked_claims(board, known, band))
-            known = band
-        found = earliest_start(board, j, claims) if board.limit_room(j) >= w.gpus[j] else None
-        if found is not None and found[0] > state.now_s:
-            out[j] = found[0]
-            claims = claims.plus(j, found[1], found[0] + int(w.min_runtime_s[j]))
-    for j in board.settled():
-        out[j] = board.promised[j][0]
-    return out

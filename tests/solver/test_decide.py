@@ -396,7 +396,7 @@ def test_forecasts_are_made_when_they_are_asked_for_and_once(monkeypatch):
         made.append(board)
         return np.zeros(board.state.workloads.count)
 
-    monkeypatch.setattr("solver.decide._expected", forecast)
+    monkeypatch.setattr("solver.decide.forecasts", forecast)
     outcome = decide(random_state(1), SolveParams("greedy"))
     assert made == []
     assert outcome.expected_start_s is outcome.expected_start_s

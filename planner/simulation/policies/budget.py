@@ -2,7 +2,8 @@
 
 `budget-greedy` takes the greedy rung. `budget` has the exact solver in the loop: it is called where greedy
 left a funded gang waiting that the capacity which may be given away could hold, at most once in
-`EXACT_EVERY_S`; elsewhere greedy stands. How often each made the plan is in the summary.
+`EXACT_EVERY_S`, and whenever a later start would be promised to somebody; elsewhere greedy stands. How often
+each made the plan is in the summary.
 
 Between rounds the hot path places allocated work that arrives, as `gangplan place` does. It must not take
 what others have waited for longer: unless it is debug work, it is asked only while nothing has come free
@@ -59,7 +60,8 @@ class Budget(BudgetGreedy):
         """Decide one round as `plan` does, with the exact rung where it may matter."""
         greedy = _decide(round_.state, SolveParams("greedy"))
         now_s = round_.state.now_s
-        if now_s < self.next_exact_s or not _left_waiting(greedy.board):
+        asks = now_s >= self.next_exact_s and _left_waiting(greedy.board)
+        if not asks and not _promises_anew(greedy.board):
             return _verdict(round_, greedy)
         self.next_exact_s = now_s + EXACT_EVERY_S
         chosen = self.setting.site.solver
@@ -71,6 +73,11 @@ class Budget(BudgetGreedy):
 def _decide(state: State, params: SolveParams) -> Outcome:
     """Decide one round; what can never run here the engine has refused when it was submitted."""
     return decide(state, params, rejected=np.full(state.workloads.count, int(Reject.NO)))
+
+
+def _promises_anew(board: Board) -> bool:
+    """Tell whether a start is promised that was not promised before: the best of them are worth a solve."""
+    return not set(board.settled()) <= set(board.state.promises.workload.tolist())
 
 
 def _left_waiting(board: Board) -> bool:

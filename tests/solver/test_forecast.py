@@ -1,0 +1,59 @@
+"""Forecasts: each takes its earliest place, and those after it what is left."""
+
+from __future__ import annotations
+
+from solver.board import Board
+from solver.forecast import forecasts
+from tests.solver.factories import HOUR_S, NOW_S, node, pending, running, state
+from tests.solver.oracles import order_of
+from tests.solver.seeded import random_state
+
+
+def expected(work, nodes: int, **more) -> dict[int, float]:
+    """Return hours from now by workload, of those that have a forecast."""
+    world = state([node(8)] * nodes, work, usage_gpu_h={"b": 100.0}, reservations=0, **more)
+    found = forecasts(Board(world, order_of(world)))
+    return {j: (s - NOW_S) / HOUR_S for j, s in enumerate(found.tolist()) if s >= 0}
+
+
+def held(hours: float, n: int):
+    return running(8, [n], min_runtime_h=hours + 1, started_h_ago=1, leaf_budget="b")
+
+
+def wants(replicas: int, hours_ago: float, **more):
+    return pending(8, replicas, min_runtime_h=2, submitted_h_ago=hours_ago, leaf_budget="a", **more)
+
+
+def test_each_takes_its_earliest_place_and_stands_in_the_way_of_those_after_it():
+    work = [held(1, 0), held(3, 1), wants(1, 9), wants(1, 8)]
+    assert expected(work, 2) == {2: 1, 3: 3}
+
+
+def test_what_is_in_the_money_may_follow_the_protection_of_another():
+    work = [held(1, 0), held(7, 1), held(7, 2), wants(1, 9), wants(1, 8), wants(1, 7)]
+    assert expected(work, 3) == {3: 1, 4: 3, 5: 5}
+
+
+def test_what_is_not_in_the_money_waits_for_a_place_that_nobody_before_it_needs():
+    work = [held(1, 0), held(3, 1), wants(1, 9), wants(1, 8), wants(1, 7)]
+    assert expected(work, 2) == {2: 1, 3: 3}
+    work[3] = wants(2, 8)  # 2 and 3 are more than the two nodes
+    assert expected(work, 2) == {2: 1, 4: 3}
+
+
+def test_beyond_the_horizon_only_what_is_in_the_money_has_a_forecast():
+    work = [held(1, 0), held(3, 1), wants(1, 9), wants(2, 8), wants(1, 7)]
+    assert expected(work, 2, horizon_s=2 * HOUR_S) == {2: 1}
+    assert expected([held(3, 0), wants(1, 9)], 1, horizon_s=2 * HOUR_S) == {1: 3}
+
+
+def test_nothing_that_stands_or_runs_has_a_forecast_and_none_lies_in_the_past():
+    seen = 0
+    for seed in range(60):
+        world = random_state(seed)
+        board = Board(world, order_of(world))
+        found = forecasts(board)
+        assert (found[~world.workloads.pending & (found >= 0)] == -1).all()
+        assert ((found == -1) | (found > world.now_s)).all()
+        seen += int((found >= 0).sum())
+    assert seen > 20
