@@ -22,9 +22,9 @@ from solver.state import FOREVER_S, Bools, Ints
 MOST_TIMES = 12
 """Times at which promised gangs may begin, at most; more ends of protection are rounded up to one of them."""
 
-LEAST_TIMES = 4
+LEAST_TIMES = 8
 
-MOST_COLUMNS = 20_000
+MOST_COLUMNS = 12_000
 """Triples of gang, time and domain, at most: a larger outlook leaves who would start now as it is, then it
 looks at fewer times."""
 
@@ -121,7 +121,7 @@ def outlook_of(board: Board, tier: int, js: Ints, hints_s: Sequence[int] = ()) -
     claims = promised_claims(cleared)
     first_s = _first_starts(board, waiting)
     for gangs, most in ((waiting + starting, MOST_TIMES), (waiting, MOST_TIMES), (waiting, LEAST_TIMES)):
-        times_s = _times(board, promised_claims(board), [*first_s, *hints_s], most)
+        times_s = _times(board, promised_claims(board), [*hints_s, *first_s], most)
         outlook = _outlook(board, cleared, gangs, len(waiting), yielding, claims, times_s)
         if np.count_nonzero(outlook.slots[:, :, outlook.first]) <= MOST_COLUMNS:
             break
@@ -161,17 +161,17 @@ def _first_starts(board: Board, gangs: list[int]) -> list[int]:
 
 
 def _times(board: Board, claims: Claims, wanted_s: Sequence[int], most: int) -> Ints:
-    """Return now and up to `most` later ends of claims, int64: those wanted, and evenly many GPUs apart."""
+    """Return now and up to `most` later ends of claims, int64: those wanted, others by how many GPUs end."""
     state = board.state
     ends, upto_s = claims.ends_s, state.now_s + state.policy.horizon_s
     later = np.flatnonzero((ends > state.now_s) & (ends <= upto_s))
     later = later[np.argsort(ends[later], kind="stable")]
     distinct = np.unique(ends[later])
     if len(distinct) > most:
-        kept = {s for s in wanted_s if state.now_s < s <= upto_s}
+        kept = set(list(dict.fromkeys(s for s in wanted_s if state.now_s < s <= upto_s))[:most])
         gpus = np.cumsum(claims.replicas[later] * state.workloads.gpus_per_replica[claims.workload[later]])
-        spare = max(most - len(kept), 1)
-        marks = np.searchsorted(gpus, gpus[-1] * np.arange(1, spare + 1) / spare)
+        spare = most - len(kept)
+        marks = np.searchsorted(gpus, gpus[-1] * np.arange(1, spare + 1) / max(spare, 1))
         kept.update(ends[later[np.minimum(marks, len(later) - 1)]].tolist())
         distinct = np.array(sorted(kept), dtype=np.int64)
     return np.concatenate(([state.now_s], distinct))
