@@ -84,7 +84,7 @@ class Engine:
         self.recorder, self.sampler = Recorder(), Sampler(self.world, options.sample_s)
         self.promised, self.first_promise = Log(3), set[int]()
         self.promised_parts: list[list[tuple[int, int, int]]] = []
-        self.node_changes = Log(3)
+        self.moved, self.node_changes = Log(3), Log(3)
         self.queue: list[tuple[int, int, int, int]] = []  # time, kind, workload or change, run
         position = self.world.position.tolist()
         self.queue += [(s, SUBMIT, position[i], 0) for i, s in enumerate(trace.submitted_s.tolist())]
@@ -292,6 +292,8 @@ class Engine:
                 self.promised.add(self.now_s, row, p.start_s)
                 size = int(self.trace.gpus_per_replica[row])
                 self.promised_parts.append([(n, k * size, k) for n, k in sorted(p.parts)])
+        for i, why in verdict.moved:
+            self.moved.add(self.now_s, int(round_.who[i]), why)
 
     def _count_money(self, round_: Round, verdict: Verdict) -> None:
         """Split the time since the last count, for who waits for its first start, by why it waited."""
@@ -322,6 +324,7 @@ class Engine:
         placement_wait_s[self.world.row[list(self.rich)]] += self.now_s - self.counted_s
         node_time_s, node, node_state = self.node_changes.arrays()
         promised_at_s, promised, promised_start_s = self.promised.arrays()
+        moved_at_s, moved, moved_why = self.moved.arrays()
         return History(
             site=self.site,
             trace=self.trace,
@@ -342,4 +345,8 @@ class Engine:
             effort=Effort(
                 len(self.solve_s), np.array(self.solve_s), self.exact, self.placed_between, self.wall_s
             ),
+            moved_at_s=moved_at_s,
+            moved=moved,
+            moved_why=moved_why,
+            period_s=self.options.period_s,
         )

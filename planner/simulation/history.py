@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
+
+import numpy as np
 
 from planner.model.site import Site
 from planner.simulation.trace import Trace
@@ -137,6 +139,10 @@ class Effort:
     wall_s: float
 
 
+def _none() -> Ints:
+    return np.zeros(0, dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class History:
     """A whole simulation.
@@ -153,6 +159,10 @@ class History:
         When a start was first promised, to which row of the trace, for when; kept promises and moved ones.
     promised_placement : Spread over P
         Where.
+    moved_at_s, moved, moved_why : int64[Q]
+        When a promise could not be kept as it was, that of which row, and the policy's `Moved`.
+    period_s : int
+        Seconds between rounds.
     """
 
     site: Site
@@ -172,3 +182,7 @@ class History:
     promised_start_s: Ints
     promised_placement: Spread
     effort: Effort
+    moved_at_s: Ints = field(default_factory=_none)
+    moved: Ints = field(default_factory=_none)
+    moved_why: Ints = field(default_factory=_none)
+    period_s: int = 60

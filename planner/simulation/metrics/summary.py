@@ -9,7 +9,7 @@ import numpy as np
 from planner.simulation.metrics.hours import HOUR_S
 from planner.simulation.metrics.measure import Measured
 from planner.simulation.metrics.runs import Fate
-from planner.simulation.metrics.waits import largest, percentile, promise_errors_s
+from planner.simulation.metrics.waits import largest, percentile, promise_errors_s, promise_fates
 from solver.state import Bools
 
 Figures = dict[str, int | float | str | None]
@@ -115,6 +115,7 @@ def _counts(m: Measured) -> Figures:
 
     counts, fate = m.fates.counts, m.fates.fate
     unstarted = counts & m.history.terms.allocated & (m.fates.starts == 0)
+    kept, by_node, otherwise = promise_fates(m.history, m.runs, m.fates)
     return {
         "policy": m.history.policy,
         "workloads": number(counts),
@@ -123,6 +124,9 @@ def _counts(m: Measured) -> Figures:
         "unstarted": number(unstarted),
         "largest_unstarted": number(unstarted & largest(m.history)),
         "promised": len(np.unique(m.history.promised)),
+        "promises_kept": kept,
+        "promises_late_by_node": by_node,
+        "promises_late_otherwise": otherwise,
     }
 
 

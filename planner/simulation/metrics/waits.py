@@ -6,6 +6,7 @@ import numpy as np
 
 from planner.simulation.history import History
 from planner.simulation.metrics.runs import NEVER, Fates, Runs
+from solver.promises import Moved
 from solver.state import Bools, Floats, Ints
 
 
@@ -44,10 +45,28 @@ def promise_errors_s(history: History, runs: Runs, fates: Fates) -> Ints:
     A workload that did not start counts with how long its promise was overdue when it was cancelled or the
     simulation ended; if its promise was not due by then, nothing can be said and it does not count.
     """
+    return np.abs(_lateness_s(history, runs, fates)[1])
+
+
+def promise_fates(history: History, runs: Runs, fates: Fates) -> tuple[int, int, int]:
+    """Return how many first promises were kept, were late for a node that failed, and were late otherwise.
+
+    Kept: the start came in the first round at or after the time promised, or before. Judged as in
+    `promise_errors_s`.
+    """
+    who, late_s = _lateness_s(history, runs, fates)
+    late = who[late_s >= history.period_s]
+    failed = np.isin(late, history.moved[history.moved_why == Moved.NODE_LOST])
+    by_node = int(np.count_nonzero(failed))
+    return len(who) - len(late), by_node, len(late) - by_node
+
+
+def _lateness_s(history: History, runs: Runs, fates: Fates) -> tuple[Ints, Ints]:
+    """Return the workloads whose first promise is judged, and by how much their start came after it."""
     row = first_promises(history)
     who, promised_s = history.promised[row], history.promised_start_s[row]
     start_s = kept_start_s(history, runs)[row]
     known_s = np.where(fates.over_s[who] == NEVER, history.end_s, fates.over_s[who])
     judged = (start_s != NEVER) | (known_s > promised_s)
-    errors_s: Ints = np.abs(np.where(start_s == NEVER, known_s, start_s) - promised_s)[judged]
-    return errors_s
+    late_s: Ints = np.where(start_s == NEVER, known_s, start_s) - promised_s
+    return who[judged], late_s[judged]

@@ -53,6 +53,8 @@ class Verdict:
         (`solver.board.leaving`) is taken off by the engine whatever the policy says.
     promises : tuple of Promised
         Carried into the next round's state.
+    moved : tuple of (int, int)
+        Promises (by workload) of the round's state that could not be kept as they were, and why: `Moved`.
     in_money : tuple of int or None
         Pending workloads (indices of the state) that wait for a place and not for budget; None where the
         policy does not rank by budget: `planner.simulation.money` tells then.
@@ -66,6 +68,7 @@ class Verdict:
     in_money: tuple[int, ...] | None = None
     solved: str = "greedy"
     solve_s: float = 0.0
+    moved: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -100,4 +100,5 @@ def _verdict(round_: Round, outcome: Outcome) -> Verdict:
         tuple(money.tolist()),
         outcome.report.backend,
         outcome.report.seconds,
+        tuple((j, int(why)) for j, why in sorted(outcome.book.moved.items())),
     )

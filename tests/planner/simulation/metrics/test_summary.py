@@ -75,7 +75,7 @@ def test_of_nothing_there_is_nothing_to_say():
     counts = {
         "end_s", "allocations_at_95", "preemptions", "preempted_gpu_hours_lost", "rounds", "exact_rounds",
         "placed_between_rounds", "workloads", "refused", "finished", "unstarted", "largest_unstarted",
-        "promised",
+        "promised", "promises_kept", "promises_late_by_node", "promises_late_otherwise",
     }  # fmt: skip
     figures = summary(measure(scene({}, [], end_s=0)))
     assert all(figures.pop(name) == 0 for name in counts)
@@ -129,6 +129,8 @@ def test_a_worked_example():
         "placement_wait_p90_s": 870,
         "largest_placement_wait_p90_s": 600,
         "promise_error_p90_s": 100,
+        "promises_kept": 0,
+        "promises_late_otherwise": 1,
         "solve_seconds_p50": 2.0,
         "stranded_gpus_mean": 7.0,
         "unstarted": 1,

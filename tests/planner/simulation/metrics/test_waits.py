@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from planner.simulation.history import Event
 from planner.simulation.metrics.measure import measure
-from planner.simulation.metrics.waits import kept_start_s, largest, percentile, promise_errors_s
+from planner.simulation.metrics.waits import (
+    kept_start_s,
+    largest,
+    percentile,
+    promise_errors_s,
+    promise_fates,
+)
+from solver.promises import Moved
 from tests.planner.simulation.histories import SITE, scene
 
 SUBMIT, START, PREEMPT, CANCEL = Event.SUBMIT, Event.START, Event.PREEMPT, Event.CANCEL
@@ -71,3 +80,24 @@ def test_the_largest_ask_for_at_least_the_given_part_of_all_gpus():
     jobs = {"ten": {"replicas": 2, "gpus_per_replica": 5}, "nine": {"replicas": 3, "gpus_per_replica": 3}}
     history = scene(jobs, [], end_s=1000, site=site)
     assert dict(zip(history.trace.id, largest(history).tolist(), strict=True)) == {"ten": True, "nine": False}
+
+
+@pytest.mark.parametrize(
+    ("start_s", "why", "fates"),
+    [
+        (700, None, (1, 0, 0)),
+        (500, None, (1, 0, 0)),
+        (759, None, (1, 0, 0)),
+        (760, None, (0, 0, 1)),
+        (900, Moved.TAKEN, (0, 0, 1)),
+        (900, Moved.NODE_LOST, (0, 1, 0)),
+        (700, Moved.NODE_LOST, (1, 0, 0)),
+    ],
+)
+def test_a_promise_is_kept_to_the_round_or_late_for_a_node_or_for_something_else(start_s, why, fates):
+    events = [(start_s, "w", START, {"e1": 8})]
+    history = scene({"w": {}}, events, end_s=1000, promises=[(100, "w", 700)])
+    if why is not None:
+        history = replace(history, moved_at_s=np.array([200]), moved=np.array([0]), moved_why=np.array([why]))
+    m = measure(history)
+    assert promise_fates(history, m.runs, m.fates) == fates
