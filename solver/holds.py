@@ -99,8 +99,8 @@ def standing_rate(board: Board, tier: int, at_s: int) -> Floats:
     return out
 
 
-def promise_worth(board: Board, claims: Claims, j: int, parts: Parts, time_s: int) -> float:
-    """Return what promising `j` a start is worth, GPU-hours; `claims` are those of others.
+def promise_worth(board: Board, j: int, time_s: int, parts: Parts, claims: Claims | None = None) -> float:
+    """Return what promising `j` a start is worth, GPU-hours; `claims` are those against it, where known.
 
     What its start is worth, less what its nodes idle until then and what makes way for it then.
     """
@@ -108,20 +108,14 @@ def promise_worth(board: Board, claims: Claims, j: int, parts: Parts, time_s: in
     nodes, replicas = (np.array(x, dtype=np.int64) for x in zip(*parts, strict=True))
     gpus = replicas * board.state.workloads.gpus_per_replica[j]
     after = float((standing_rate(board, int(board.order.tier[j]), time_s)[nodes] * gpus).sum()) * left_h
+    claims = claims_against(board, j) if claims is None else claims
     held = hold_price(board) * idle_gpu_s(board, claims, parts, time_s) / 3600
     return start_worth(board, j, time_s) - held - after
 
 
 def promised_worth(board: Board) -> dict[int, float]:
     """Return what each promised start that is yet to come is worth, GPU-hours, by workload."""
-    out: dict[int, float] = {}
-    claims = promised_claims(board)
-    for j in board.settled():
-        time_s, parts = board.promised[j]
-        others = np.ones(board.state.workloads.count, dtype=bool)
-        others[j] = False
-        out[j] = promise_worth(board, claims.only(others), j, parts, time_s)
-    return out
+    return {j: promise_worth(board, j, *board.promised[j]) for j in board.settled()}
 
 
 def worth(board: Board) -> tuple[float, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from solver.ahead import Claims, earliest_start, left_at, place_slots, promised_claims, ranked_claims
 from solver.board import Board
 from solver.buddy import Gang, gang_of
-from solver.holds import worth_a_promise
+from solver.holds import claims_against, worth_a_promise
 from solver.state import FOREVER_S, Bools, Ints
 
 MOST_TIMES = 12
@@ -150,14 +150,8 @@ def _yielding(board: Board, tier: int) -> tuple[int, ...]:
 
 def _first_starts(board: Board, gangs: list[int]) -> list[int]:
     """Return the certain start of each gang, if nothing gives way and nobody else is promised anything."""
-    found = []
-    claims, known = promised_claims(board), -1
-    for j in sorted(gangs, key=board.order.band.item):
-        band = int(board.order.band[j])
-        claims, known = claims.merged(ranked_claims(board, known, band)), band
-        start = earliest_start(board, j, claims)
-        found += [] if start is None else [start[0]]
-    return found
+    starts = [earliest_start(board, j, claims_against(board, j)) for j in gangs]
+    return [start[0] for start in starts if start is not None]
 
 
 def _times(board: Board, claims: Claims, wanted_s: Sequence[int], most: int) -> Ints:
@@ -189,7 +183,7 @@ def _outlook(
     """Look at every time, and group the nodes that look alike."""
     by_band = {b: claims.merged(ranked_claims(board, -1, b)) for b in set(board.order.band[gangs].tolist())}
     free = {b: _free_gpus(cleared, ranked, times_s) for b, ranked in by_band.items()}
-    slots = _slots(cleared, gangs, by_band, times_s)
+    slots = _slots(cleared, gangs, times_s)
     held = _held(board, yielding)
     came_free_s = _came_free_s(board, promised_claims(board), times_s)
     matter = np.unique(board.state.workloads.required[gangs])
@@ -227,12 +221,12 @@ def _free_gpus(cleared: Board, claims: Claims, times_s: Ints) -> Ints:
     return np.stack([now, *(np.maximum(left_at(cleared, claims, s)[0], 0) for s in times_s[1:].tolist())])
 
 
-def _slots(cleared: Board, gangs: list[int], by_band: dict[int, Claims], times_s: Ints) -> Ints:
+def _slots(cleared: Board, gangs: list[int], times_s: Ints) -> Ints:
     """Return the pieces of each gang that each node takes at each time, int64[J, K, N]."""
     out = np.zeros((len(gangs), len(times_s), cleared.state.nodes.count), dtype=np.int64)
     promised = cleared.hold_s < FOREVER_S
     for i, j in enumerate(gangs):
-        claims = by_band[int(cleared.order.band[j])]
+        claims = claims_against(cleared, j)
         out[i, 0] = cleared.free_slots(j)
         for k, time_s in enumerate(times_s[1:].tolist(), start=1):
             out[i, k] = place_slots(cleared, j, claims, time_s)

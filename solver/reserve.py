@@ -40,7 +40,7 @@ def reserve(board: Board, j: int) -> bool:
             break
         parts = place(time_s)
         if parts is not None:
-            worth = promise_worth(board, claims, j, parts, time_s)
+            worth = promise_worth(board, j, time_s, parts, claims)
             if worth >= 0 and (best is None or worth > best[0]):
                 best = worth, time_s, parts
     if best is None:
