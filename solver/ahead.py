@@ -13,7 +13,7 @@ import numpy as np
 
 from solver.board import UNCOUNTED, Amounts, Board, Parts
 from solver.placing import choose
-from solver.shares import BEYOND, UNALLOCATED, WITHIN, seniority
+from solver.shares import BEYOND, UNALLOCATED, WITHIN
 from solver.state import FOREVER_S, Bools, Ints, NodeState
 
 
@@ -92,22 +92,6 @@ def ranked_claims(board: Board, after: int, upto: int) -> Claims:
     mine = board.standing & board.interruptible & (band > after) & (band <= upto)
     part = np.flatnonzero(mine[board.owner])
     return Claims(p.node[part], board.owner[part], p.replicas[part], np.full(len(part), FOREVER_S))
-
-
-def elders(board: Board, j: int) -> Bools:
-    """Tell which protected runs go before `j` in its own allocation, bool[W].
-
-    When their protection is over they have the earlier turn, and go on.
-    """
-    w, place = board.state.workloads, seniority(board.state)
-    out: Bools = board.state.protected & w.allocated & (w.leaf == w.leaf[j]) & (place < place[j])
-    return out
-
-
-def claims_before(board: Board, j: int) -> Claims:
-    """Return what a promise to `j` has to respect: protected and promised work, and what ranks no later."""
-    claims = promised_claims(board).merged(ranked_claims(board, -1, int(board.order.band[j])))
-    return claims.lasting(elders(board, j))
 
 
 def earliest_start(board: Board, j: int, claims: Claims) -> tuple[int, Parts] | None:

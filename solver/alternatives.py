@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from solver.ahead import earliest_start, promised_claims, ranked_claims
+from solver.ahead import earliest_start
 from solver.board import Board
+from solver.holds import claims_against
 from solver.state import Ints, Level
 
 
@@ -32,15 +31,8 @@ def looser_wishes(board: Board, j: int) -> Iterator[Wish]:
 
 
 def start_with(board: Board, j: int, wish: Wish) -> int | None:
-    """Return the certain start of gang `j` if it asked for this, epoch seconds; None where it never fits.
-
-    By protections, by promises to others, and by interruptible work that ranks no later.
-    """
-    others = np.ones(board.state.workloads.count, dtype=bool)
-    others[j] = False
-    claims = promised_claims(board).only(others)
-    claims = claims.merged(ranked_claims(board, -1, int(board.order.band[j])))
-    found = earliest_start(_asking(board, j, wish), j, claims)
+    """Return the certain start of gang `j` if it asked for this, epoch seconds; None where it never fits."""
+    found = earliest_start(_asking(board, j, wish), j, claims_against(board, j))
     return None if found is None else found[0]
 
 

@@ -78,11 +78,12 @@ def decide(state: State, params: SolveParams, rejected: Ints | None = None) -> O
     """
     began_s = time.monotonic()
     opened = _open(state, rejected)
-    plans = [_Candidate("greedy", greedy(opened.board, opened.pending), opened, Report())]
+    simple = greedy(opened.board, opened.pending)
+    plans = [_Candidate("greedy", simple, Report(), opened)]
     if params.backend != "greedy" and len(opened.pending):
-        plans += _exact_plans(opened, params, began_s + params.time_limit_s)
+        plans += _exact_plans(opened, simple, plans[0], params, began_s + params.time_limit_s)
     best, notes = _best(plans)
-    report = best.report if best.rung != "greedy" else plans[min(1, len(plans) - 1)].report
+    report = best.report if _proves(best.report) else plans[min(1, len(plans) - 1)].report
     return Outcome(
         decisions=best.decisions,
         report=_summary(best, report, params, notes, time.monotonic() - began_s),
@@ -95,25 +96,39 @@ def decide(state: State, params: SolveParams, rejected: Ints | None = None) -> O
     )
 
 
-def _exact_plans(opened: _Opened, params: SolveParams, deadline_s: float) -> list[_Candidate]:
-    """Return the plans of the exact rung: the best starts with promises on top, and the best beside those.
+def _proves(report: Report) -> bool:
+    """Tell whether something is proven of every tier; what is of starts beside nobody holds for all plans."""
+    return bool(report.bounds) and all(np.isfinite(list(report.bounds.values())))
+
+
+def _exact_plans(
+    opened: _Opened, simple: Board, greedy_plan: _Candidate, params: SolveParams, deadline_s: float
+) -> list[_Candidate]:
+    """Return the plans of the exact rung: the best starts with promises on top, and others beside promises.
 
     Where promises made starts give way, the starts are solved anew, so that what lasts too long for a node
-    held may start elsewhere, and what ends in time may take its place.
+    held may start elsewhere, and what ends in time may take its place. Where the greedy plan is still the
+    better one, it is for the sake of its promises, and the best starts beside those are better still.
     """
     solve, pending = _back_end(params), opened.pending
+
+    def beside(promising: Board) -> _Candidate:
+        held, promised = opened.board.copy(), promising.settled()
+        for j in promised:
+            held.promise(j, *promising.promised[j])
+        others = pending[~np.isin(pending, promised)]
+        return _Candidate(params.backend, *exact(held, others, solve, deadline_s, params.gap), opened)
+
     looks_ahead = bool(worth_a_promise(opened.board, pending).any())
     first_s = deadline_s - (AHEAD_SHARE * params.time_limit_s if looks_ahead else 0.0)
     solved, report = exact(opened.board, pending, solve, first_s, params.gap)
     ahead, notes = foresee(solved, pending, solve, deadline_s, params.gap)
     report.notes += notes
-    plans = [_Candidate(params.backend, ahead, opened, report)]
+    plans = [_Candidate(params.backend, ahead, report, opened)]
     if ahead.starts.keys() != solved.starts.keys():
-        held = opened.board.copy()
-        for j in ahead.settled():
-            held.promise(j, *ahead.promised[j])
-        beside, again = exact(held, pending, solve, deadline_s, params.gap)
-        plans.append(_Candidate(params.backend, beside, opened, again))
+        plans.append(beside(ahead))
+    if simple.settled() and all(_better(greedy_plan.worth, plan.worth) for plan in plans):
+        plans.append(beside(simple))
     return plans
 
 
@@ -164,7 +179,7 @@ def _back_end(params: SolveParams) -> Callable[[LinearModel, float, float, Float
 class _Candidate:
     """A plan that one rung made, and the rules that it breaks."""
 
-    def __init__(self, rung: str, board: Board, opened: _Opened, report: Report) -> None:
+    def __init__(self, rung: str, board: Board, report: Report, opened: _Opened) -> None:
         self.rung, self.report = rung, report
         self.board = polish(board.copy(), opened.pending, opened.unallocated)
         self.decisions = _decisions(self.board, opened.rejected)

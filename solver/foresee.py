@@ -11,10 +11,10 @@ import time
 
 import numpy as np
 
-from solver.ahead import claims_before, place_slots
+from solver.ahead import place_slots
 from solver.board import Board, Parts
 from solver.booking import Begin, Columns, book, read
-from solver.holds import worth
+from solver.holds import claims_against, worth
 from solver.linear import LinearModel
 from solver.outlook import Outlook, outlook_of
 from solver.reseat import Solve
@@ -112,7 +112,7 @@ def _seat(o: Outlook, board: Board, begin: Begin) -> Parts | None:
     if begin.time == 0:
         slots = board.free_slots(j)
     else:
-        slots = place_slots(board, j, claims_before(board, j), time_s)
+        slots = place_slots(board, j, claims_against(board, j), time_s)
         slots[o.cleared.hold_s < FOREVER_S] = 0
     fused = o.shapes[begin.gang].fused
     slots //= fused

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from solver.ahead import Claims, promised_claims
+from solver.ahead import Claims, promised_claims, ranked_claims
 from solver.board import Board, Parts
+from solver.shares import seniority
 from solver.state import Bools, Floats, Ints
 
 LEAST_LEFT_S = 60
@@ -32,6 +33,20 @@ def worth_a_promise(board: Board, js: Ints) -> Bools:
         return np.zeros(len(js), dtype=bool)
     may: Bools = board.order.in_money[js] & (board.state.workloads.replicas[js] > 1)
     return may
+
+
+def claims_against(board: Board, j: int) -> Claims:
+    """Return who holds what until when, as far as gang `j` is concerned, its own promise apart.
+
+    Interruptible work that ranks no later goes on for ever, and so do protected runs that go before it in
+    its own allocation.
+    """
+    w, place = board.state.workloads, seniority(board.state)
+    others = np.ones(w.count, dtype=bool)
+    others[j] = False
+    elders = board.state.protected & w.allocated & (w.leaf == w.leaf[j]) & (place < place[j])
+    claims = promised_claims(board).only(others)
+    return claims.merged(ranked_claims(board, -1, int(board.order.band[j]))).lasting(elders)
 
 
 def free_at_s(board: Board, claims: Claims, time_s: int) -> Ints:
@@ -84,8 +99,8 @@ def standing_rate(board: Board, tier: int, at_s: int) -> Floats:
     return out
 
 
-def promise_worth(board: Board, claims: Claims, j: int, parts: Parts, time_s: int) -> float:
-    """Return what promising `j` a start is worth, GPU-hours; `claims` are those of others.
+def promise_worth(board: Board, j: int, time_s: int, parts: Parts, claims: Claims | None = None) -> float:
+    """Return what promising `j` a start is worth, GPU-hours; `claims` are those against it, where known.
 
     What its start is worth, less what its nodes idle until then and what makes way for it then.
     """
@@ -93,20 +108,14 @@ def promise_worth(board: Board, claims: Claims, j: int, parts: Parts, time_s: in
     nodes, replicas = (np.array(x, dtype=np.int64) for x in zip(*parts, strict=True))
     gpus = replicas * board.state.workloads.gpus_per_replica[j]
     after = float((standing_rate(board, int(board.order.tier[j]), time_s)[nodes] * gpus).sum()) * left_h
+    claims = claims_against(board, j) if claims is None else claims
     held = hold_price(board) * idle_gpu_s(board, claims, parts, time_s) / 3600
     return start_worth(board, j, time_s) - held - after
 
 
 def promised_worth(board: Board) -> dict[int, float]:
     """Return what each promised start that is yet to come is worth, GPU-hours, by workload."""
-    out: dict[int, float] = {}
-    claims = promised_claims(board)
-    for j in board.settled():
-        time_s, parts = board.promised[j]
-        others = np.ones(board.state.workloads.count, dtype=bool)
-        others[j] = False
-        out[j] = promise_worth(board, claims.only(others), j, parts, time_s)
-    return out
+    return {j: promise_worth(board, j, *board.promised[j]) for j in board.settled()}
 
 
 def worth(board: Board) -> tuple[float, ...]:

@@ -13,26 +13,18 @@ from functools import cached_property
 
 import numpy as np
 
-from solver.ahead import (
-    Claims,
-    earliest_start,
-    elders,
-    left_at,
-    place_slots,
-    promised_claims,
-    ranked_claims,
-)
+from solver.ahead import Claims, earliest_start, left_at, place_slots, promised_claims, ranked_claims
 from solver.board import Board
 from solver.buddy import Gang, gang_of
-from solver.holds import worth_a_promise
+from solver.holds import claims_against, worth_a_promise
 from solver.state import FOREVER_S, Bools, Ints
 
 MOST_TIMES = 12
 """Times at which promised gangs may begin, at most; more ends of protection are rounded up to one of them."""
 
-LEAST_TIMES = 4
+LEAST_TIMES = 8
 
-MOST_COLUMNS = 20_000
+MOST_COLUMNS = 12_000
 """Triples of gang, time and domain, at most: a larger outlook leaves who would start now as it is, then it
 looks at fewer times."""
 
@@ -129,7 +121,7 @@ def outlook_of(board: Board, tier: int, js: Ints, hints_s: Sequence[int] = ()) -
     claims = promised_claims(cleared)
     first_s = _first_starts(board, waiting)
     for gangs, most in ((waiting + starting, MOST_TIMES), (waiting, MOST_TIMES), (waiting, LEAST_TIMES)):
-        times_s = _times(board, promised_claims(board), [*first_s, *hints_s], most)
+        times_s = _times(board, promised_claims(board), [*hints_s, *first_s], most)
         outlook = _outlook(board, cleared, gangs, len(waiting), yielding, claims, times_s)
         if np.count_nonzero(outlook.slots[:, :, outlook.first]) <= MOST_COLUMNS:
             break
@@ -158,28 +150,22 @@ def _yielding(board: Board, tier: int) -> tuple[int, ...]:
 
 def _first_starts(board: Board, gangs: list[int]) -> list[int]:
     """Return the certain start of each gang, if nothing gives way and nobody else is promised anything."""
-    found = []
-    claims, known = promised_claims(board), -1
-    for j in sorted(gangs, key=board.order.band.item):
-        band = int(board.order.band[j])
-        claims, known = claims.merged(ranked_claims(board, known, band)), band
-        start = earliest_start(board, j, claims)
-        found += [] if start is None else [start[0]]
-    return found
+    starts = [earliest_start(board, j, claims_against(board, j)) for j in gangs]
+    return [start[0] for start in starts if start is not None]
 
 
 def _times(board: Board, claims: Claims, wanted_s: Sequence[int], most: int) -> Ints:
-    """Return now and up to `most` later ends of claims, int64: those wanted, and evenly many GPUs apart."""
+    """Return now and up to `most` later ends of claims, int64: those wanted, others by how many GPUs end."""
     state = board.state
     ends, upto_s = claims.ends_s, state.now_s + state.policy.horizon_s
     later = np.flatnonzero((ends > state.now_s) & (ends <= upto_s))
     later = later[np.argsort(ends[later], kind="stable")]
     distinct = np.unique(ends[later])
     if len(distinct) > most:
-        kept = {s for s in wanted_s if state.now_s < s <= upto_s}
+        kept = set(list(dict.fromkeys(s for s in wanted_s if state.now_s < s <= upto_s))[:most])
         gpus = np.cumsum(claims.replicas[later] * state.workloads.gpus_per_replica[claims.workload[later]])
-        spare = max(most - len(kept), 1)
-        marks = np.searchsorted(gpus, gpus[-1] * np.arange(1, spare + 1) / spare)
+        spare = most - len(kept)
+        marks = np.searchsorted(gpus, gpus[-1] * np.arange(1, spare + 1) / max(spare, 1))
         kept.update(ends[later[np.minimum(marks, len(later) - 1)]].tolist())
         distinct = np.array(sorted(kept), dtype=np.int64)
     return np.concatenate(([state.now_s], distinct))
@@ -197,7 +183,7 @@ def _outlook(
     """Look at every time, and group the nodes that look alike."""
     by_band = {b: claims.merged(ranked_claims(board, -1, b)) for b in set(board.order.band[gangs].tolist())}
     free = {b: _free_gpus(cleared, ranked, times_s) for b, ranked in by_band.items()}
-    slots = _slots(cleared, gangs, by_band, times_s)
+    slots = _slots(cleared, gangs, times_s)
     held = _held(board, yielding)
     came_free_s = _came_free_s(board, promised_claims(board), times_s)
     matter = np.unique(board.state.workloads.required[gangs])
@@ -235,12 +221,12 @@ def _free_gpus(cleared: Board, claims: Claims, times_s: Ints) -> Ints:
     return np.stack([now, *(np.maximum(left_at(cleared, claims, s)[0], 0) for s in times_s[1:].tolist())])
 
 
-def _slots(cleared: Board, gangs: list[int], by_band: dict[int, Claims], times_s: Ints) -> Ints:
+def _slots(cleared: Board, gangs: list[int], times_s: Ints) -> Ints:
     """Return the pieces of each gang that each node takes at each time, int64[J, K, N]."""
     out = np.zeros((len(gangs), len(times_s), cleared.state.nodes.count), dtype=np.int64)
     promised = cleared.hold_s < FOREVER_S
     for i, j in enumerate(gangs):
-        claims = by_band[int(cleared.order.band[j])].lasting(elders(cleared, j))
+        claims = claims_against(cleared, j)
         out[i, 0] = cleared.free_slots(j)
         for k, time_s in enumerate(times_s[1:].tolist(), start=1):
             out[i, k] = place_slots(cleared, j, claims, time_s)

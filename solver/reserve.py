@@ -12,10 +12,10 @@ from functools import cache, partial
 
 import numpy as np
 
-from solver.ahead import Claims, claims_before, place_slots
+from solver.ahead import Claims, place_slots
 from solver.board import Board, Parts
 from solver.buddy import gang_of
-from solver.holds import free_at_s, idle_gpu_s, promise_worth, start_worth, worth_a_promise
+from solver.holds import claims_against, free_at_s, idle_gpu_s, promise_worth, start_worth, worth_a_promise
 from solver.placing import choose, group_key
 from solver.state import FOREVER_S
 
@@ -25,7 +25,7 @@ def reserve(board: Board, j: int) -> bool:
     state = board.state
     if j in board.promised or not worth_a_promise(board, np.array([j]))[0]:
         return False
-    claims = claims_before(board, j)
+    claims = claims_against(board, j)
     times = np.unique(claims.ends_s[claims.ends_s <= state.now_s + state.policy.horizon_s])
     place = cache(partial(_place, board, j, claims))
     if not len(times) or place(int(times[-1])) is None:
@@ -40,7 +40,7 @@ def reserve(board: Board, j: int) -> bool:
             break
         parts = place(time_s)
         if parts is not None:
-            worth = promise_worth(board, claims, j, parts, time_s)
+            worth = promise_worth(board, j, time_s, parts, claims)
             if worth >= 0 and (best is None or worth > best[0]):
                 best = worth, time_s, parts
     if best is None:
