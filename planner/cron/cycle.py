@@ -184,7 +184,7 @@ class Cycle:
             raise SourceError(str(error)) from None
 
     def _publish(self, plan: Plan, snapshot: Snapshot, seconds: float, failed: int) -> None:
-        """Write metrics and pages; what cannot be written is told, and spoils no round that is done."""
+        """Write metrics; what cannot be written is told, and spoils no round that is done."""
         run = self.site.run
         try:
             if run.metrics is not None:

@@ -85,7 +85,6 @@ class Run:
 
     state: str = "/var/lib/gangplan"
     metrics: str | None = None
-    pages: str | None = None
     max_age_s: int = 120
     health_command: tuple[str, ...] = ()
     health_timeout_s: int = 30

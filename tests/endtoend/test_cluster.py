@@ -202,17 +202,17 @@ def test_a_gang_whose_node_dies_starts_again_elsewhere_before_others(lab: Lab) -
     gang = lab.bed.submit(600, "-N4", "--gpus-per-node=8", min_runtime="9m")
     lab.round()
     dead = lab.nodes(gang)[0]
-    rest = [lab.bed.submit(600, "-N4", "--gpus-per-node=8", min_runtime="9m") for _ in range(4)]
+    rest = [lab.bed.submit(600, "-N4", "--gpus-per-node=8", min_runtime="9m") for _ in range(3)]
     lab.round()
-    running = [j for j in rest if lab.nodes(j)]
-    assert len(running) == 3
+    assert all(lab.nodes(j) for j in rest)
     lab.bed.kill_node(dead)
     wait_for(lambda: lab.state(gang) == "PENDING", 90)
-    lab.bed.call("scancel", running[0])
+    other = lab.bed.submit(600, "-N4", "--gpus-per-node=8", min_runtime="9m", priority=9)
+    lab.bed.call("scancel", rest[0])
     time.sleep(2)
     lab.rounds_until(lambda: len(lab.nodes(gang)) == 4, 60)
     assert dead not in lab.nodes(gang)
-    assert len([j for j in rest if lab.nodes(j)]) == 2
+    assert lab.nodes(other) == []
     lab.bed.revive_node(dead)
     wait_for(lambda: "idle" in lab.bed.call("sinfo", "-h", "-n", dead, "-o", "%T"), 60)
 
@@ -225,15 +225,15 @@ COMPRESSED = "{commitment: 10s, lookback: {window: 10m}}\nplan_ahead: {reservati
 def test_ratios_converge_after_one_team_has_had_it_all(lab: Lab) -> None:
     def submit(team: str, many: int) -> None:
         for _ in range(many):
-            lab.bed.submit(3, "-N4", "--gpus-per-node=8", "-t", "5", account=team, min_runtime="2s")
+            lab.bed.submit(3, "-N2", "--gpus-per-node=8", "-t", "5", account=team, min_runtime="2s")
 
-    submit("robotics", 4)
+    submit("robotics", 8)
     began = time.monotonic()
     while time.monotonic() < began + 8:
         plan = lab.round()
     apart = _spread(plan)
     for team in TEAMS:
-        submit(team, 40)
+        submit(team, 60)
     began = time.monotonic()
     while time.monotonic() < began + 120:
         plan = lab.round()
