@@ -170,6 +170,7 @@ def _to_run(entry: RunEntry) -> Run:
     return Run(
         entry.state,
         entry.metrics,
+        entry.pages,
         entry.max_age,
         tuple(health.command),
         health.timeout,

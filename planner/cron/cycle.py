@@ -184,7 +184,7 @@ class Cycle:
             raise SourceError(str(error)) from None
 
     def _publish(self, plan: Plan, snapshot: Snapshot, seconds: float, failed: int) -> None:
-        """Write metrics; what cannot be written is told, and spoils no round that is done."""
+        """Write metrics and pages; what cannot be written is told, and spoils no round that is done."""
         run = self.site.run
         try:
             if run.metrics is not None:
@@ -192,7 +192,7 @@ class Cycle:
                 metrics.write(Path(run.metrics), found)
             if run.pages is not None:
                 self._draw(Path(run.pages), plan, snapshot)
-        except InputError as error:
+        except (InputError, OSError) as error:
             journal.warn("not published", fault=str(error))
 
     def _draw(self, folder: Path, plan: Plan, snapshot: Snapshot) -> None:

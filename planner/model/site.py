@@ -85,6 +85,7 @@ class Run:
 
     state: str = "/var/lib/gangplan"
     metrics: str | None = None
+    pages: str | None = None
     max_age_s: int = 120
     health_command: tuple[str, ...] = ()
     health_timeout_s: int = 30

@@ -172,6 +172,8 @@ class RunEntry(Entry):
     """Folder for the lock, the newest plan and the snapshot it was made from."""
     metrics: Name | None = None
     """File for metrics in Prometheus' text format; null = none."""
+    pages: Name | None = None
+    """Folder for the static site; null = none."""
     max_age: ShortDuration = Field(default="2m", validate_default=True)
     """A plan whose snapshot is older than this when it is to be applied is dropped."""
     health: HealthEntry = Field(default={}, validate_default=True)

@@ -131,3 +131,20 @@ def test_a_job_that_never_starts_is_tried_less_and_less_often(here: Town) -> Non
     assert sum(tried) < 6
     assert here.slurm.job(job)["job_state"] == "PENDING"
     assert any(f"{job} is not planned before" in w for w in here.left("plan.json")["warnings"])
+
+
+def test_the_static_site_is_that_of_the_newest_round(tmp_path: Path) -> None:
+    here = town(tmp_path, more=f"pages: {tmp_path}/pages")
+    here.round()
+    job = here.slurm.submit(2, 8, contract={"min_runtime": "1h"})
+    here.slurm.sleep(5)
+    here.round()
+    assert "<html" in (tmp_path / "pages" / "index.html").read_text()
+    assert any(job in page.read_text() for page in (tmp_path / "pages").rglob("*.html"))
+
+
+def test_what_cannot_be_published_spoils_no_round(tmp_path: Path) -> None:
+    here = town(tmp_path, more=f"pages: {tmp_path}/slurm.json/pages")
+    job = here.slurm.submit(1, 8, contract={"min_runtime": "1h"})
+    here.round()
+    assert here.slurm.nodes_of(job)
