@@ -209,7 +209,7 @@ def main() -> None:
     bed.up()
     since = time.strftime("%Y-%m-%dT%H:%M:%S")
     (home / "site.yaml").write_text(SITE.format(home=home, conf=bed.conf))
-    bed.close_gate(gangplan("slurm", "gate", "--site", home / "site.yaml").stdout)
+    bed.close_gate(gangplan("slurm", "gate", "--site", home / "site.yaml", "--lua").stdout)
     soak = Soak(bed, home, random.Random(args.seed))
     log = (home / "run.log").open("w")
     command = [sys.executable, "-c", "from planner.cli import main; main()", "run"]

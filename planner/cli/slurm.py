@@ -32,13 +32,17 @@ def command() -> None:
 
 @command.command()
 @options.site
+@click.option("--lua", "alone", is_flag=True, help="Print job_submit.lua alone, to be put beside slurm.conf.")
 @click.option("--check", is_flag=True, help="Compare with what Slurm runs with, and say what is missing.")
 @click.option("--uid", type=int, help="User id that gangplan runs as; default: that of the caller.")
-def gate(site_path: Path, check: bool, uid: int | None) -> None:
+def gate(site_path: Path, alone: bool, check: bool, uid: int | None) -> None:
     """Print the job_submit.lua and the lines of slurm.conf that keep every job in hold until it is placed."""
     site = load_site(site_path)
     settings = settings_of(site)
     lua = gate_lua([os.getuid() if uid is None else uid], settings.partitions)
+    if alone:
+        click.echo(lua, nl=False)
+        return
     if not check:
         click.echo(f"# slurm.conf:\n{conf_lines()}\n\n# job_submit.lua, beside slurm.conf:\n{lua}", nl=False)
         return

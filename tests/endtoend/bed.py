@@ -18,8 +18,6 @@ from typing import Any
 SCRIPT = "GANGPLAN_TESTBED"
 """Variable that names the testbed script; without it nothing here runs."""
 
-GATE_START = "-- gangplan"
-
 
 @dataclass(frozen=True)
 class Bed:
@@ -71,8 +69,7 @@ class Bed:
 
     def close_gate(self, lua: str) -> None:
         """Install the gate that gangplan prints."""
-        text = lua[lua.index(GATE_START) :]
-        (self.home / "etc" / "job_submit.lua").write_text(text)
+        (self.home / "etc" / "job_submit.lua").write_text(lua)
         self.call("scontrol", "reconfigure")
         wait_for(lambda: "unk" not in self.call("sinfo", "-h", "-o", "%T"))
 

@@ -119,7 +119,7 @@ def lab(bed: Bed, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[La
     more = getattr(request, "param", "{lookback: {window: 1h}}")
     made = Lab(bed, tmp_path, time.strftime("%Y-%m-%dT%H:%M:%S"))
     made.site.write_text(SITE.format(home=tmp_path, conf=bed.conf, fair_share=more))
-    bed.close_gate(gangplan("slurm", "gate", "--site", made.site).out)
+    bed.close_gate(gangplan("slurm", "gate", "--site", made.site, "--lua").out)
     assert gangplan("slurm", "gate", "--check", "--site", made.site).code == 0
     yield made
     bed.call("scancel", "-u", "root", check=False)

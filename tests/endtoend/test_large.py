@@ -27,7 +27,7 @@ def test_a_hundred_gangs_are_planned_and_started_in_under_30_seconds(tmp_path: P
     with cluster(128, accounts=False) as bed:
         site = tmp_path / "site.yaml"
         site.write_text(SITE.format(home=tmp_path, conf=bed.conf))
-        bed.close_gate(gangplan("slurm", "gate", "--site", site).out)
+        bed.close_gate(gangplan("slurm", "gate", "--site", site, "--lua").out)
         time.sleep(2)
         sizes = [1] * 84 + [2] * 14 + [4] * 2
         jobs = [

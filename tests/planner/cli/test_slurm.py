@@ -47,6 +47,13 @@ def test_the_gate_is_printed_for_this_site_and_user(site: Path) -> None:
     assert '{["main"] = true}' in called.out
 
 
+def test_the_lua_can_be_had_alone(site: Path) -> None:
+    whole = gangplan("slurm", "gate", "--site", site).out
+    alone = gangplan("slurm", "gate", "--site", site, "--lua").out
+    assert alone.startswith("-- gangplan's gate")
+    assert whole.endswith(alone)
+
+
 def test_a_gate_that_is_open_is_told_with_what_to_write(site: Path, slurm: FakeSlurm) -> None:
     errors = refused(gangplan("slurm", "gate", "--check", "--site", site))
     assert any("JobSubmitPlugins is not set, write JobSubmitPlugins=lua" in e for e in errors)
