@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import signal
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
@@ -76,8 +75,10 @@ def test_a_standby_waits_while_another_host_plans_and_then_takes_over(here: Town
 
 
 def test_sigterm_lets_the_round_end_and_gives_the_lease_back(here: Town) -> None:
-    threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    job = here.slurm.submit(1, 8, contract={"min_runtime": "1h"})
+    here.slurm.before = lambda args: os.kill(os.getpid(), signal.SIGTERM)  # in the middle of the round
     said(here, None, 60)
+    assert here.slurm.nodes_of(job)
     assert take(here.ledger, "other host", 600)
 
 
