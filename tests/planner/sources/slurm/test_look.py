@@ -42,17 +42,14 @@ def sample(name: str) -> str:
 class Replay:
     """Answers from the samples."""
 
-    def __init__(self, jobs: Any, nodes: Any) -> None:
-        self.jobs, self.nodes = jobs, nodes
+    def __init__(self, jobs: Any, nodes: Any, partitions: str = sample("partition.txt")) -> None:
+        self.jobs, self.nodes, self.partitions = jobs, nodes, partitions
 
     def __call__(self, args: Any, text: str = "", times: str = "%s") -> Answer:
         words = " ".join(args)
-        files = {
-            "topology": "topology",
-            "partition": "partition",
-            "reservation": "reservation",
-            "config": "config",
-        }
+        files = {"topology": "topology", "reservation": "reservation", "config": "config"}
+        if words == "scontrol -o show partition":
+            return Answer(0, self.partitions, "")
         if args[0] == "squeue":
             return Answer(0, json.dumps(self.jobs), "")
         if words in ("sinfo --json", "scontrol show nodes --json"):
@@ -338,3 +335,27 @@ def test_jobs_of_partitions_that_are_not_planned_only_take_room() -> None:
     gpus = {n.name: n.gpus for n in found.clusters[0].nodes}
     assert (gpus["node001"], gpus["node003"]) == (0, 8)
     assert replace(found, workloads=()).nodes["node001"].busy
+
+
+def two_partitions(second: str) -> World:
+    """Return the world with a partition of the first eight nodes, and another one."""
+    text = f"PartitionName=main Nodes=node[001-008]\nPartitionName=second Nodes={second}\n"
+    jobs, nodes = json.loads(sample("squeue.json")), json.loads(sample("sinfo.json"))
+    for j in jobs["jobs"]:
+        j["partition"] = "second" if j["job_id"] in (3, 14) else "main"
+    return SlurmSource(Site(()), SETTINGS, Replay(jobs, nodes, text), lambda: NOW_S).observe()
+
+
+def test_partitions_without_common_nodes_are_clusters_that_no_gang_leaves() -> None:
+    found = two_partitions("node[009-016]")
+    assert {c.name: len(c.nodes) for c in found.clusters} == {"main": 8, "second": 8}
+    assert {w.clusters for w in found.workloads if w.id in ("3", "14")} == {("second",)}
+    assert job(found, "12").clusters == ("main",)
+
+
+def test_jobs_of_a_partition_that_is_part_of_another_are_not_planned_and_told() -> None:
+    found = two_partitions("node[001-004]")
+    assert [c.name for c in found.clusters] == ["testbed"]
+    assert "3" not in {w.id for w in found.workloads}
+    assert "only some nodes of the partitions that it overlaps" in found.unplanned["3"]
+    assert job(found, "12").clusters == ()
