@@ -195,7 +195,7 @@ def over_time(frame: pd.DataFrame, column: str, colour: str) -> Figure:
 
 
 def domains_over_time(frame: pd.DataFrame, most: int) -> Figure:
-    """Draw the free GPUs of each domain over time."""
+    """Draw the room of each domain over time."""
     drawn = {
         "type": "heatmap",
         "z": frame.drop(columns="domain").to_numpy().tolist(),
@@ -205,7 +205,7 @@ def domains_over_time(frame: pd.DataFrame, most: int) -> Figure:
         "zmin": 0,
         "zmax": most,
         "showscale": False,
-        "hovertemplate": "day %{x:.1f}: %{z} free<extra>%{y}</extra>",
+        "hovertemplate": "day %{x:.1f}: %{z} GPUs<extra>%{y}</extra>",
     }
     end = float(frame.columns[-1])
     return figure(
