@@ -97,9 +97,7 @@ def holes(scene: Scene) -> pd.DataFrame:
     free, opened = (
         np.bincount(gpus[scene.up], minlength=len(sizes)) for gpus in (scene.free_gpus, scene.open_gpus)
     )
-    return pd.DataFrame(
-        {"gpus_on_node": sizes, "nodes_with_so_many_free": free, "nodes_with_so_many_open": opened}
-    )
+    return pd.DataFrame({"gpus_on_node": sizes, "nodes_free": free, "nodes_open": opened})
 
 
 @dataclass(frozen=True)

@@ -262,12 +262,13 @@ def _weights(scene: Scene) -> Grid:
     ]
     header = [
         "Weight",
-        "Free GPUs",
+        "Room, GPUs",
         "Broken nodes",
         *(f"Largest gang, {str(n).rpartition('_')[2]}" for n in names),
     ]
     about = (
-        "The exact round with this term off, as it is (1), and ten times as strong. Who starts is the same."
+        "The exact round with this term off, as it is (1), and ten times as strong. Who starts is the "
+        "same; room is what no allocated work holds."
     )
     return Grid("weights", sentence, header, rows, frame, about)
 

@@ -19,7 +19,7 @@ LOOKS = 720
 
 def now(scene: Scene, levels: pd.DataFrame) -> list[Part]:
     """Return the maps of the nodes, the largest gangs by level, and what fits by size."""
-    return [*_maps(scene), _levels(levels), _sizes(scene)]
+    return [*_maps(scene), _levels(levels), _classes(scene), _sizes(scene)]
 
 
 def over_time(found: Simulated) -> list[Part]:
@@ -108,6 +108,18 @@ def _levels(frame: pd.DataFrame) -> Chart:
     )
     key = [(HUES[4], "now, by interrupting"), (HUES[1], "in 1 h"), (HUES[0], "in 8 h")]
     return Chart("levels", sentence, [Panel(figures.largest(frame))], frame, about, key)
+
+
+def _classes(scene: Scene) -> Chart:
+    frame = frames.holes(scene)
+    broken = frame.iloc[1:-1]
+    sentence = (
+        f"{broken['nodes_open'].sum():,} nodes are open in part: gangs of whole nodes cannot use their "
+        f"{(broken['nodes_open'] * broken['gpus_on_node']).sum():,} GPUs"
+    )
+    about = "Healthy nodes by how many of their GPUs are open, and free."
+    key = [(UNALLOCATED, "open"), (HUES[0], "free")]
+    return Chart("classes", sentence, [Panel(figures.holes(frame))], frame, about, key)
 
 
 def _sizes(scene: Scene) -> Chart:

@@ -83,8 +83,8 @@ def test_holes_count_every_healthy_node_once(scenes):
     for scene in scenes:
         frame = frames.holes(scene)
         for column, gpus in (
-            ("nodes_with_so_many_free", scene.free_gpus),
-            ("nodes_with_so_many_open", scene.open_gpus),
+            ("nodes_free", scene.free_gpus),
+            ("nodes_open", scene.open_gpus),
         ):
             assert frame[column].sum() == scene.up.sum()
             assert (frame[column] * frame["gpus_on_node"]).sum() == gpus.sum()
