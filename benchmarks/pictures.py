@@ -15,7 +15,7 @@ from tests.planner.reports.browsing import Browser
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "ai2"
-SCALE = 0.85
+SCALE = 0.8
 
 
 def requests(simulation: Path) -> dict[str, tuple[Request, str, int]]:
@@ -35,7 +35,7 @@ def take(browser: Browser, page: Path, begin: str, height: int) -> bytes:
     top = browser.run(
         "return document.querySelector(arguments[0]).getBoundingClientRect().top + scrollY", begin
     )
-    clip = {"x": 143, "y": max(0, top - 20), "width": 1080, "height": height, "scale": SCALE}
+    clip = {"x": 93, "y": max(0, top - 20), "width": 1180, "height": height, "scale": SCALE}
     shot = {"format": "png", "captureBeyondViewport": True, "clip": clip}
     return base64.b64decode(browser.driver.execute_cdp_cmd("Page.captureScreenshot", shot)["data"])
 

@@ -22,7 +22,6 @@ from planner.reports.pages import allocations, compare, fragmentation, timeline
 from planner.reports.pages.document import render
 from planner.reports.pages.site import pages_of
 from planner.round import plan_round
-from planner.simulation.output import SUMMARY
 from planner.site import load_site
 from planner.snapshot import load_snapshot
 from planner.units import format_time, parse_duration, parse_time
@@ -50,11 +49,6 @@ class Request:
     def path(self) -> Path:
         """The source as a file or folder."""
         return Path(self.source)
-
-    @property
-    def is_simulation(self) -> bool:
-        """Whether the source is the folder of a simulation."""
-        return (self.path / SUMMARY).exists()
 
     def check(self) -> None:
         """Raise InputError where there is nothing of the name of the source."""

@@ -163,6 +163,37 @@ def sizes(frame: pd.DataFrame) -> Figure:
     )
 
 
+def holes(frame: pd.DataFrame) -> Figure:
+    """Draw how many nodes have so many GPUs open, and how many have them free."""
+    sizes = [str(x) for x in frame["gpus_on_node"]]
+    kinds = (("nodes_open", UNALLOCATED, 0.8, "open"), ("nodes_free", HUES[0], 0.5, "free"))
+    drawn = [
+        {
+            "type": "bar",
+            "x": sizes,
+            "y": frame[kind].tolist(),
+            "width": width,
+            "marker": {"color": colour},
+            "text": [f"{x:,}" if x else "" for x in frame[kind]] if label == "open" else None,
+            "textposition": "outside",
+            "cliponaxis": False,
+            "hovertemplate": f"%{{y:,}} nodes have %{{x}} GPUs {label}<extra></extra>",
+        }
+        for kind, colour, width, label in kinds
+    ]
+    return figure(
+        drawn,
+        220,
+        barmode="overlay",
+        xaxis={
+            "type": "category",
+            "showgrid": False,
+            "title": {"text": "GPUs on a node", "font": {"size": 12}},
+        },
+        yaxis={"nticks": 4, "rangemode": "tozero", "title": {"text": "nodes", "font": {"size": 12}}},
+    )
+
+
 def packing(frame: pd.DataFrame) -> Figure:
     """Draw what is there, what is held and what would be needed, as bars."""
     shades = ["@faint", HUES[1], HUES[0], HUES[2], UNALLOCATED]
@@ -195,7 +226,7 @@ def over_time(frame: pd.DataFrame, column: str, colour: str) -> Figure:
 
 
 def domains_over_time(frame: pd.DataFrame, most: int) -> Figure:
-    """Draw the free GPUs of each domain over time."""
+    """Draw the room of each domain over time."""
     drawn = {
         "type": "heatmap",
         "z": frame.drop(columns="domain").to_numpy().tolist(),
@@ -205,7 +236,7 @@ def domains_over_time(frame: pd.DataFrame, most: int) -> Figure:
         "zmin": 0,
         "zmax": most,
         "showscale": False,
-        "hovertemplate": "day %{x:.1f}: %{z} free<extra>%{y}</extra>",
+        "hovertemplate": "day %{x:.1f}: %{z} GPUs<extra>%{y}</extra>",
     }
     end = float(frame.columns[-1])
     return figure(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
+from planner.reports.frames.runs import parts_of
 from planner.reports.frames.scene import Scene
 from solver.fragmentation import cells, hole_filling, largest_at, largest_gangs, measure
 from solver.state import Ints, Level
@@ -93,57 +97,89 @@ def holes(scene: Scene) -> pd.DataFrame:
     free, opened = (
         np.bincount(gpus[scene.up], minlength=len(sizes)) for gpus in (scene.free_gpus, scene.open_gpus)
     )
-    return pd.DataFrame(
-        {"gpus_on_node": sizes, "nodes_with_so_many_free": free, "nodes_with_so_many_open": opened}
-    )
+    return pd.DataFrame({"gpus_on_node": sizes, "nodes_free": free, "nodes_open": opened})
 
 
-def over_time(cluster: pd.DataFrame) -> pd.DataFrame:
-    """Return the samples of a simulation by the day: free, stranded, and the largest gang by level."""
-    out = cluster.drop(columns=["availability", "occupancy"])
-    out.insert(0, "day", out.pop("time_s") / 86_400)
+@dataclass(frozen=True)
+class RoomOverTime:
+    """GPUs that no allocated work holds: free, or held by unallocated work, which makes room for anybody.
+
+    Attributes
+    ----------
+    domains : DataFrame
+        domain, and a column for each time (days): GPUs of each innermost domain.
+    largest : DataFrame
+        day, room_gpus, and for each level the largest gang of whole nodes of one kind in one domain of it.
+    """
+
+    domains: pd.DataFrame
+    largest: pd.DataFrame
+
+
+def room_over_time(
+    events: pd.DataFrame, nodes: pd.DataFrame, outages: pd.DataFrame, times_s: Ints
+) -> RoomOverTime:
+    """Return the room for allocated work at each time, and the largest gang in it.
+
+    `times_s` rise. What happens in the second of a look is in it. Nodes that are not up have no room.
+    """
+    gpus = nodes["gpus"].to_numpy()
+    levels = _kinds(nodes)
+    places = (nodes["cluster"] + "/" + nodes["location"]).str.rstrip("/")
+    domain, names = pd.factorize(places)
+    rooms = np.zeros((len(names), len(times_s)), dtype=np.int64)
+    largest = []
+    for column, room in enumerate(_rooms(events, nodes, outages, times_s)):
+        np.add.at(rooms[:, column], domain, room)
+        whole = np.where(room == gpus, room, 0)
+        sums = {level: np.bincount(kind, whole, minlength=2)[1:] for level, kind in levels.items()}
+        most = {f"largest_gpus_{level}": int(found.max()) for level, found in sums.items()}
+        largest.append({"day": times_s[column] / 86_400, "room_gpus": int(room.sum()), **most})
+    frame = pd.DataFrame(rooms, columns=[round(t / 86_400, 6) for t in times_s.tolist()])
+    frame.insert(0, "domain", list(names))
+    return RoomOverTime(frame, pd.DataFrame(largest))
+
+
+def _kinds(nodes: pd.DataFrame) -> dict[str, Ints]:
+    """Return a number for each node at each level, the innermost first: nodes of one number can share a gang.
+
+    They are alike and in one domain of the level; 0 where a node is in none.
+    """
+    levels = [found.split("/") if found else [] for found in nodes["levels"]]
+    locations = [found.split("/") if found else [] for found in nodes["location"]]
+    own = list(zip(nodes["cluster"], nodes["gpu_type"], nodes["gpus"], strict=True))
+    out = {}
+    for level in (*reversed(list(dict.fromkeys(name for found in levels for name in found))), "cluster"):
+        keys = []
+        for names, location, kind in zip(levels, locations, own, strict=True):
+            depth = (
+                0 if level == "cluster" else names.index(level) + 1 if level in names else len(location) + 1
+            )
+            keys.append((*kind, *location[:depth]) if depth <= len(location) else None)
+        found = list(dict.fromkeys([None, *keys]))
+        out[level] = np.array([found.index(key) for key in keys], dtype=np.int64)
     return out
 
 
-def free_over_time(
-    events: pd.DataFrame, nodes: pd.DataFrame, outages: pd.DataFrame, times_s: Ints
-) -> pd.DataFrame:
-    """Return the free GPUs of each innermost domain at each time: one row for each domain, a column a time.
-
-    `times_s` rise. What happens in the second of a look is in it. Nodes that are not up have nothing free.
-    """
+def _rooms(events: pd.DataFrame, nodes: pd.DataFrame, outages: pd.DataFrame, times_s: Ints) -> Iterator[Ints]:
+    """Yield for each time the GPUs of each node that no allocated work holds, int64[N]."""
     index = {name: i for i, name in enumerate(nodes["node"])}
-    places = (nodes["cluster"] + "/" + nodes["location"]).str.rstrip("/")
-    domains = list(dict.fromkeys(places))
-    place = np.array([domains.index(p) for p in places])
     gpus = nodes["gpus"].to_numpy()
-    held, free_nodes = np.zeros(len(nodes), dtype=np.int64), np.ones(len(nodes), dtype=bool)
-    moves = events[events["nodes"] != ""]
-    steps = [
-        (t, 0, parts, 1 if event == "start" else -1)
-        for t, parts, event in zip(moves["time_s"], moves["nodes"], moves["event"], strict=True)
-    ]
-    steps += [
-        (t, 1, node, int(state == "up"))
-        for t, node, state in zip(outages["time_s"], outages["node"], outages["state"], strict=True)
-    ]
-    steps.sort(key=lambda step: step[0])
-    out = np.zeros((len(domains), len(times_s)), dtype=np.int64)
-    at = 0
-    for column, time_s in enumerate(times_s.tolist()):
-        while at < len(steps) and steps[at][0] <= time_s:
-            _, kind, what, sign = steps[at]
-            at += 1
-            if kind:
-                free_nodes[index[what]] = bool(sign)
-                continue
-            for part in what.split("|"):
-                name, _, count = part.rpartition(":")
-                held[index[name]] += sign * int(count)
-        np.add.at(out[:, column], place, np.where(free_nodes, gpus - held, 0))
-    frame = pd.DataFrame(out, columns=[round(t / 86_400, 6) for t in times_s.tolist()])
-    frame.insert(0, "domain", domains)
-    return frame
+    held, up = np.zeros(len(nodes), dtype=np.int64), np.ones(len(nodes), dtype=bool)
+    moves = events[(events["nodes"] != "") & (events["occupancy"] == "allocated")]
+    moves_s, health_s = moves["time_s"].to_numpy(), outages["time_s"].to_numpy()
+    runs = list(zip(moves["event"] == "start", moves["nodes"], strict=True))
+    health = list(zip(outages["node"], outages["state"] == "up", strict=True))
+    done = seen = 0
+    for time_s in times_s.tolist():
+        upto, known = (int(np.searchsorted(s, time_s, side="right")) for s in (moves_s, health_s))
+        for starts, places in runs[done:upto]:
+            for node, count in parts_of(places):
+                held[index[node]] += count if starts else -count
+        for node, healthy in health[seen:known]:
+            up[index[node]] = healthy
+        done, seen = upto, known
+        yield np.where(up, gpus - held, 0)
 
 
 def _sizes(node_gpus: int, total: int) -> list[int]:

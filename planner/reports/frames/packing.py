@@ -16,6 +16,7 @@ from planner.reports.frames.obstacles import TEN, in_the_way, rooms
 from planner.reports.frames.scene import Scene
 from solver.decide import decide
 from solver.fragmentation import measure
+from solver.plan import Decisions
 from solver.state import (
     FOREVER_S,
     Action,
@@ -246,17 +247,28 @@ def _most(works: Callable[[int], bool], highest: int) -> int:
 
 
 def weights(scene: Scene) -> pd.DataFrame:
-    """Return how broken up free GPUs would be, had the exact round weighed its fragmentation terms otherwise.
+    """Return how the room would lie, had the exact round weighed its fragmentation terms otherwise.
 
-    Who starts and who makes room is settled before these terms count, so only places differ.
+    Room is what no allocated work holds. Who starts and who makes room is settled before these terms count,
+    so only places differ.
     """
     rows = []
     for weight in WEIGHTS:
         state = replace(scene.state, policy=replace(scene.state.policy, keep_whole=weight))
         found = decide(state, SolveParams(time_limit_s=EXACT_S))
-        left = measure(state, found.board.free_gpus, scene.demand)
+        left = measure(state, _room_after(state, found.decisions), scene.demand)
         largest = {f"largest_gpus_{scene.levels[m.level]}": m.largest_gang_gpus for m in left.levels}
         rows.append(
-            {"weight": weight, "free_gpus": left.free_gpus, "sliver_nodes": left.sliver_nodes, **largest}
+            {"weight": weight, "room_gpus": left.free_gpus, "broken_nodes": left.sliver_nodes, **largest}
         )
     return pd.DataFrame(rows)
+
+
+def _room_after(state: State, decisions: Decisions) -> Ints:
+    """Return the GPUs of each node that no allocated work holds once the decisions are carried out."""
+    w, room = state.workloads, state.nodes.gpus.copy()
+    for spread, action in ((w.placement, Action.KEEP), (decisions.placement, Action.START)):
+        owner = np.repeat(np.arange(w.count), np.diff(spread.ptr))
+        held = (w.allocated & (decisions.action == action))[owner]
+        np.subtract.at(room, spread.node[held], spread.gpus[held])
+    return room

@@ -189,22 +189,22 @@ def _in_the_way(frame: pd.DataFrame, shades: dict[str, str], now: str) -> Grid:
         told = [f"{b.blocker} ({b.blocker_gpus:.0f})" for b in blockers.head(NAMED).itertuples()]
         if len(blockers) > NAMED:
             told.append(f"{len(blockers) - NAMED} more")
+        where = first["nearest_place"] or "no place is large enough"
         rows.append(
             (
                 str(first["workload"]),
                 Name(str(first["allocation"]), shades.get(str(first["allocation"]), "")),
                 number(first["gpus"]),
                 first["level"],
-                first["nearest_place"] or "none is large enough",
-                ", ".join(told) or "nobody",
+                f"{where}: {', '.join(told) or 'nobody'}",
                 "no protection" if first["clear_at"] == now else clock(first["clear_at"]),
                 clock(first["expected_start"]),
                 clocks(str(first["reason"])),
             )
         )
     header = (
-        "Gang", "Allocation", "GPUs", "Within", "Nearest place", "In the way (GPUs there)", "Protected until",
-        "Expected start", "Why",
+        "Gang", "Allocation", "GPUs", "Within", "Nearest place: who is in the way (GPUs there)",
+        "Protected until", "Expected start", "Why",
     )  # fmt: skip
     sentence = (
         f"Who stands in the way of the {min(TEN, len(rows))} largest pending gangs"
@@ -262,12 +262,13 @@ def _weights(scene: Scene) -> Grid:
     ]
     header = [
         "Weight",
-        "Free GPUs",
+        "Room, GPUs",
         "Broken nodes",
         *(f"Largest gang, {str(n).rpartition('_')[2]}" for n in names),
     ]
     about = (
-        "The exact round with this term off, as it is (1), and ten times as strong. Who starts is the same."
+        "The exact round with this term off, as it is (1), and ten times as strong. Who starts is the "
+        "same; room is what no allocated work holds."
     )
     return Grid("weights", sentence, header, rows, frame, about)
 

@@ -19,46 +19,40 @@ LOOKS = 720
 
 def now(scene: Scene, levels: pd.DataFrame) -> list[Part]:
     """Return the maps of the nodes, the largest gangs by level, and what fits by size."""
-    return [*_maps(scene), _levels(levels), _sizes(scene)]
+    return [*_maps(scene), _levels(levels), _classes(scene), _sizes(scene)]
 
 
 def over_time(found: Simulated) -> list[Part]:
-    """Return what was free over the days, and where."""
-    frame = frames.over_time(found.cluster)
-    levels = [str(name) for name in frame if str(name).startswith("largest_gpus_")]
-    panels = [
-        Panel(figures.over_time(frame, name, HUES[0]), f"Largest gang, {name.removeprefix('largest_gpus_')}")
-        for name in levels
-    ]
-    panels += [
-        Panel(figures.over_time(frame, "free_gpus", HUES[2]), "Free GPUs"),
-        Panel(figures.over_time(frame, "stranded_gpus", HUES[4]), "Stranded GPUs"),
-    ]
-    widest = frame[levels[-1]]
-    sentence = (
-        f"Over the simulation {frame['free_gpus'].mean():,.0f} GPUs were free on average, "
-        f"{frame['stranded_gpus'].mean():,.0f} of them stranded; the largest gang that fitted at once was "
-        f"{widest.mean():,.0f}"
-    )
+    """Return the room for allocated work over the days, and where it was."""
     times_s = np.unique(np.linspace(0, found.end_s, LOOKS, dtype=np.int64))
-    domains = frames.free_over_time(found.events, found.nodes, found.outages, times_s)
-    emptiest = domains.set_index("domain").mean(axis=1)
+    room = frames.room_over_time(found.events, found.nodes, found.outages, times_s)
+    frame = room.largest
+    levels = [str(name) for name in frame if str(name).startswith("largest_gpus_")]
+    drawn = [(name, f"Largest gang, {name.removeprefix('largest_gpus_')}", HUES[0]) for name in levels]
+    drawn.append(("room_gpus", "All such GPUs", HUES[2]))
+    panels = [Panel(figures.over_time(frame, name, colour), title) for name, title, colour in drawn]
+    inner, outer = frame[levels[0]], frame[levels[-1]]
+    sentence = (
+        f"On average {frame['room_gpus'].mean():,.0f} GPUs were not held by allocated work; the largest gang "
+        f"in one {levels[0].removeprefix('largest_gpus_')} had {inner.mean():,.0f} of them, anywhere "
+        f"{outer.mean():,.0f}"
+    )
+    about = (
+        "GPUs that are free or held by unallocated work, which makes room for anybody. The line is the "
+        "mean of six hours, the band their range."
+    )
+    means = room.domains.set_index("domain").mean(axis=1)
+    where = f"{means.idxmax()} had most room, {means.max():.0f} GPUs on average, "
+    where += f"{means.idxmin()} least, {means.min():.0f}"
     most = int(found.nodes.groupby(["cluster", "location"])["gpus"].sum().max())
     return [
-        Chart(
-            "over-time",
-            sentence,
-            panels,
-            frame,
-            "GPUs; the line is the mean of six hours, the band their range.",
-        ),
+        Chart("over-time", sentence, panels, frame, about),
         Chart(
             "domains",
-            f"{emptiest.idxmax()} had most GPUs free, {emptiest.max():.0f} on average, {emptiest.idxmin()} "
-            f"fewest, {emptiest.min():.0f}",
-            [Panel(figures.domains_over_time(domains, most))],
-            domains.rename(columns=str),
-            "Free GPUs of each innermost domain over the days: darker is more.",
+            where,
+            [Panel(figures.domains_over_time(room.domains, most))],
+            room.domains.rename(columns=str),
+            "The same of each innermost domain: darker is more.",
         ),
     ]
 
@@ -114,6 +108,18 @@ def _levels(frame: pd.DataFrame) -> Chart:
     )
     key = [(HUES[4], "now, by interrupting"), (HUES[1], "in 1 h"), (HUES[0], "in 8 h")]
     return Chart("levels", sentence, [Panel(figures.largest(frame))], frame, about, key)
+
+
+def _classes(scene: Scene) -> Chart:
+    frame = frames.holes(scene)
+    broken = frame.iloc[1:-1]
+    sentence = (
+        f"{broken['nodes_open'].sum():,} nodes are open in part: gangs of whole nodes cannot use their "
+        f"{(broken['nodes_open'] * broken['gpus_on_node']).sum():,} GPUs"
+    )
+    about = "Healthy nodes by how many of their GPUs are open, and free."
+    key = [(UNALLOCATED, "open"), (HUES[0], "free")]
+    return Chart("classes", sentence, [Panel(figures.holes(frame))], frame, about, key)
 
 
 def _sizes(scene: Scene) -> Chart:

@@ -29,6 +29,7 @@ from planner.reports.pages import allocations, timeline
 from planner.reports.pages.clock import at, clock, clocks
 from planner.reports.pages.document import Cells, Grid, Name, Page, Part, Prose, number, render
 from planner.reports.palette import colours
+from planner.words import count
 
 PAGES = {
     "index.html": "Overview",
@@ -229,31 +230,35 @@ def _nodes(scene: Scene) -> Page:
 
 def _plan(scene: Scene) -> Page:
     frame, promises = queue.changes(scene), queue.promised(scene)
-    shades = colours(_names(scene))
-    rows = [
-        (
-            row["action"],
-            row["workload"],
-            _payer(row["allocation"], shades),
-            number(row["gpus"]),
-            row["nodes"] or "-",
-            row["made_room_for"] or "-",
-            number(row["lost_gpu_hours"], 1),
-            clocks(row["reason"]),
-        )
-        for row in frame.to_dict("records")
-    ]
-    header = ("Action", "Workload", "Allocation", "GPUs", "Nodes", "Makes room for", "Lost GPU-hours", "Why")
-    starts = int((frame["action"] == "start").sum())
-    sentence = f"{starts} start, {len(frame) - starts} make room"
+    starts, victims = frame[frame["action"] == "start"], frame[frame["action"] == "preempt"]
     kept = [(r["workload"], clock(r["start"]), r["nodes"]) for r in promises.to_dict("records")]
     parts = [
-        Grid("changes", sentence, header, rows, frame),
+        _changes("starts", f"{count(len(starts), 'workload')} start", starts, scene),
+        _changes("victims", f"{count(len(victims), 'workload')} make room", victims, scene),
         Grid("promises", f"{len(kept)} starts are promised", ("Workload", "Start", "Nodes"), kept, promises),
     ]
     return Page(
         "This round", f"What the round of {at(scene.now_s)} UTC decided; plan.json holds it all.", parts
     )
+
+
+def _changes(name: str, sentence: str, frame: pd.DataFrame, scene: Scene) -> Grid:
+    """Return the starts with their nodes, or the victims with whom they make room for."""
+    shades = colours(_names(scene))
+    detail, header = ("nodes", "Nodes") if name == "starts" else ("made_room_for", "Makes room for")
+    rows = [
+        (
+            row["workload"],
+            _payer(row["allocation"], shades),
+            number(row["gpus"]),
+            row[detail] or "-",
+            *([] if name == "starts" else [number(row["lost_gpu_hours"], 1)]),
+            clocks(row["reason"]),
+        )
+        for row in frame.to_dict("records")
+    ]
+    lost = [] if name == "starts" else ["Lost GPU-hours"]
+    return Grid(name, sentence, ("Workload", "Allocation", "GPUs", header, *lost, "Why"), rows, frame)
 
 
 def _rounds(frame: pd.DataFrame | None) -> Page:

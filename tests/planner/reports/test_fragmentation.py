@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -82,27 +83,49 @@ def test_holes_count_every_healthy_node_once(scenes):
     for scene in scenes:
         frame = frames.holes(scene)
         for column, gpus in (
-            ("nodes_with_so_many_free", scene.free_gpus),
-            ("nodes_with_so_many_open", scene.open_gpus),
+            ("nodes_free", scene.free_gpus),
+            ("nodes_open", scene.open_gpus),
         ):
             assert frame[column].sum() == scene.up.sum()
             assert (frame[column] * frame["gpus_on_node"]).sum() == gpus.sum()
 
 
 @given(PLAYED)
-def test_free_gpus_over_time_are_those_of_the_grid(played):
+def test_room_over_time_is_that_of_the_grid(played):
     toy, found = played
-    times_s = np.unique(np.linspace(0, found.end_s - 1, 40, dtype=np.int64))
-    frame = frames.free_over_time(found.events, found.nodes, found.outages, times_s)
-    nodes = toy.history.inventory.nodes
-    names = list(toy.history.inventory.node_names)
-    held = (toy.allocated + toy.unallocated)[:, times_s]
-    healthy = np.stack([_health(toy, t) for t in times_s], axis=1)
-    free = np.where(healthy, nodes.gpus[:, None] - held, 0)
+    times_s, room, names = _truth(toy, found)
+    frame = frames.room_over_time(found.events, found.nodes, found.outages, times_s)
     places = {row.node: f"{row.cluster}/{row.location}".rstrip("/") for row in found.nodes.itertuples()}
-    for domain, row in frame.set_index("domain").iterrows():
+    for domain, row in frame.domains.set_index("domain").iterrows():
         members = [i for i, name in enumerate(names) if places[name] == domain]
-        assert row.tolist() == free[members].sum(axis=0).tolist()
+        assert row.tolist() == room[members].sum(axis=0).tolist()
+    assert frame.largest["room_gpus"].tolist() == room.sum(axis=0).tolist()
+
+
+@given(PLAYED)
+def test_the_largest_gang_over_time_is_the_most_whole_nodes_of_one_kind_in_one_domain(played):
+    toy, found = played
+    times_s, room, names = _truth(toy, found)
+    largest = frames.room_over_time(found.events, found.nodes, found.outages, times_s).largest
+    at = {row.node: row for row in found.nodes.itertuples()}
+    for level in ("leaf", "cluster"):
+        for column in range(len(times_s)):
+            sums = Counter()
+            for i, name in enumerate(names):
+                node = at[name]
+                if room[i, column] == node.gpus and (level == "cluster" or node.location):
+                    inside = node.location if level == "leaf" else ""
+                    sums[node.cluster, inside, node.gpu_type, node.gpus] += node.gpus
+            assert largest[f"largest_gpus_{level}"].iloc[column] == max(sums.values(), default=0)
+
+
+def _truth(toy, found):
+    """Return times, the room of each node at each (int64[N, T]), and the nodes' names."""
+    times_s = np.unique(np.linspace(0, found.end_s - 1, 40, dtype=np.int64))
+    healthy = np.stack([_health(toy, t) for t in times_s], axis=1)
+    gpus = toy.history.inventory.nodes.gpus
+    room = np.where(healthy, gpus[:, None] - toy.allocated[:, times_s], 0)
+    return times_s, room, list(toy.history.inventory.node_names)
 
 
 def _health(toy, time_s):
