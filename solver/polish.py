@@ -76,9 +76,9 @@ def clear_squatters(board: Board) -> None:
 
 def settle_victims(board: Board, upto: int = UNALLOCATED) -> None:
     """Spare victims of tiers up to `upto`, and clear squatters, until neither makes room for the other."""
-    starts = -1
-    while len(board.starts) != starts:
-        starts = len(board.starts)
+    before = (-1, -1)
+    while (len(board.starts), len(board.victims)) != before:  # who is spared may leave room for the next
+        before = len(board.starts), len(board.victims)
         spare_victims(board, upto)
         clear_squatters(board)
 

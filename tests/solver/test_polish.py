@@ -7,14 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solver.board import Board
+from solver.decide import decide
 from solver.greedy import greedy
 from solver.placing import find_free
 from solver.polish import fill, fill_unallocated, give_back, polish, spare_victims
 from solver.shares import WITHIN
-from solver.state import FOREVER_S, Status
+from solver.state import FOREVER_S, SolveParams, Status
 from tests.solver.banded import ASK, PAST, board_of
 from tests.solver.factories import HOUR_S, NOW_S, node, pending, running
 from tests.solver.oracles import tier_worlds
+from tests.solver.seeded import random_state
 
 
 def waits(board: Board) -> tuple[np.ndarray, np.ndarray]:
@@ -249,3 +251,10 @@ def test_the_books_stay_in_order(board):
     limited = b.limit_gpus >= 0
     assert (out.held_gpus <= np.maximum(b.limit_gpus, out.held_before))[limited].all()
     assert out.preempted_gpus == sum(int(out.state.workloads.gpus[r]) for r in out.victims)
+
+
+def test_who_is_spared_may_leave_room_to_spare_the_next():
+    """One of 1,000 random worlds in which a plan kept a victim whose gainer had come to fit elsewhere."""
+    outcome = decide(random_state(2602), SolveParams("greedy"))
+    assert outcome.broken == []
+    assert outcome.report.notes == []

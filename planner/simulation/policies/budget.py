@@ -1,9 +1,9 @@
 """Our own policy, by the very code that `plan` runs: `solver.decide` on the state of the round.
 
 `budget-greedy` takes the greedy rung. `budget` has the exact solver in the loop: it is called where greedy
-left a funded gang waiting that the capacity which may be given away could hold, at most once in
-`EXACT_EVERY_S`, and whenever a later start would be promised to somebody; elsewhere greedy stands. How often
-each made the plan is in the summary.
+left a funded gang waiting that the capacity which may be given away could hold, or would promise a later
+start, at most once in `EXACT_EVERY_S`; elsewhere greedy stands. How often each made the plan is in the
+summary.
 
 Between rounds the hot path places allocated work that arrives, as `gangplan place` does. It must not take
 what others have waited for longer: unless it is debug work, it is asked only while nothing has come free
@@ -60,8 +60,8 @@ class Budget(BudgetGreedy):
         """Decide one round as `plan` does, with the exact rung where it may matter."""
         greedy = _decide(round_.state, SolveParams("greedy"))
         now_s = round_.state.now_s
-        asks = now_s >= self.next_exact_s and _left_waiting(greedy.board)
-        if not asks and not _promises_anew(greedy.board):
+        may_matter = _left_waiting(greedy.board) or _promises_anew(greedy.board)
+        if now_s < self.next_exact_s or not may_matter:
             return _verdict(round_, greedy)
         self.next_exact_s = now_s + EXACT_EVERY_S
         chosen = self.setting.site.solver
