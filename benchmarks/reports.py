@@ -19,6 +19,7 @@ from pathlib import Path
 from tests.planner.reports.browsing import Browser
 
 KINDS = ("allocations", "fragmentation", "timeline")
+ZOOMS = 6
 
 
 def built(kind: str, source: Path, out: Path) -> tuple[float, float]:
@@ -44,6 +45,25 @@ def opened(browser: Browser, page: Path) -> tuple[float, float]:
     return shown, time.perf_counter() - began
 
 
+def redraws(browser: Browser) -> str:
+    """Return how long the open timeline takes to be drawn again at each zoom, the least of six."""
+    told = []
+    for _ in range(ZOOMS):
+        took_ms = browser.run("""
+            const canvas = document.querySelector(".timeline canvas"), took = [];
+            for (let i = 0; i < 6; i++) {
+                const began = performance.now();
+                canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+                took.push(performance.now() - began);
+            }
+            return Math.min(...took);
+        """)
+        state = browser.run("return {...document.querySelector('.timeline').dataset}")
+        told.append(f"{took_ms:.0f} ms ({state['mode']}, {int(state['bars']):,})")
+        browser.find(".timeline .tools button").click()
+    return ", ".join(told)
+
+
 def main() -> int:
     """Print the table."""
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -62,8 +82,11 @@ def main() -> int:
             again_s, _ = opened(browser, page)
             size = page.stat().st_size / 1e6
             times = " | ".join(f"{s:.2f}" for s in (shown_s, whole_s, again_s))
+            if kind == "timeline":
+                drawn = redraws(browser)
             print(f"| {kind} | {wall_s:.1f} | {busy_s:.1f} | {size:.1f} | {times} |")
     browser.close()
+    print(f"\nThe timeline drawn again, from all of it inwards: {drawn}.")
     return 0
 
 

@@ -12,12 +12,16 @@ from planner.reports.frames.simulated import Simulated
 from planner.simulation.output import write
 from tests.planner.simulation.toy import Toy, toy
 
+KEPT: list[tempfile.TemporaryDirectory[str]] = []
+"""Folders in use: they go when the tests have ended."""
+
 
 @cache
 def played(n: int) -> tuple[Toy, Simulated]:
     """Return a toy, and the folder that a simulation of it would have left."""
     found = toy(100 + n, (9000, 7200, 10801, 3599)[n % 4], (25, 60)[n % 2])
-    folder = Path(tempfile.mkdtemp(prefix="gangplan-toy-"))
+    KEPT.append(tempfile.TemporaryDirectory(prefix="gangplan-toy-"))
+    folder = Path(KEPT[-1].name)
     write(found.history, folder)
     return found, Simulated(folder)
 
