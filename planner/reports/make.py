@@ -73,7 +73,7 @@ def _allocations(request: Request) -> str:
     if request.is_ledger:
         site, now_s = request.site(), _now_s(request.now)
         found = books.of_ledger(site, open_ledger(request.source), now_s)
-        source = f"Ledger {request.source.rpartition('@')[2]}, at {format_time(now_s)}"
+        source = f"Ledger {request.source.rpartition('@')[2]}, at {format_time(now_s)}. Times are UTC."
     elif request.path.is_dir():
         simulated = open_simulation(request.path)
         window_s = (
@@ -90,7 +90,7 @@ def _allocations(request: Request) -> str:
             else load_plan(request.plan_path)
         )
         found = books.of_shares(plan.shares)
-        source = f"Snapshot of {format_time(snapshot.time_s)}"
+        source = f"Snapshot of {format_time(snapshot.time_s)}."
     return render(allocations.page(found, request.under, source))
 
 
@@ -98,7 +98,7 @@ def _fragmentation(request: Request) -> str:
     simulated = _simulated(request)
     if simulated is None:
         scene = _scene(request)
-        source = f"Snapshot of {format_time(scene.now_s)}, as the round leaves it"
+        source = f"Snapshot of {format_time(scene.now_s)}, as the round leaves it. Times are UTC."
         return render(fragmentation.page(scene, source))
     site = simulated_site(simulated) if request.site_path is None else request.site()
     at_s = most_waited_for_s(simulated)
@@ -114,7 +114,7 @@ def _timeline(request: Request) -> str:
         return render(timeline.page(found, names, f"Simulation: {simulated.title}"))
     scene = _scene(request)
     names = [row.allocation for row in scene.plan.shares]
-    source = f"Snapshot of {format_time(scene.now_s)} and its plan; what runs is drawn on as if it stayed"
+    source = f"Snapshot of {format_time(scene.now_s)} and its plan; what runs is drawn on as if it stayed. Times are UTC."
     return render(timeline.page(of_scene(scene), names, source))
 
 
