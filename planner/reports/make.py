@@ -114,7 +114,8 @@ def _timeline(request: Request) -> str:
         return render(timeline.page(found, names, f"Simulation: {simulated.title}"))
     scene = _scene(request)
     names = [row.allocation for row in scene.plan.shares]
-    source = f"Snapshot of {format_time(scene.now_s)} and its plan; what runs is drawn on as if it stayed. Times are UTC."
+    source = f"Snapshot of {format_time(scene.now_s)} and its plan. "
+    source += "What runs is drawn on as if it stayed. Times are UTC."
     return render(timeline.page(of_scene(scene), names, source))
 
 
