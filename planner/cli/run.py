@@ -12,7 +12,7 @@ from planner.cli import options
 from planner.cli.plan import summary
 from planner.cron import journal
 from planner.cron.loop import rehearse, run_always, run_once
-from planner.errors import GangplanError, InputError
+from planner.errors import GangplanError, InputError, LockedError
 from planner.site import load_site
 from planner.sources.catalog import source_of
 from planner.units import parse_duration
@@ -45,6 +45,9 @@ def command(site_path: Path, dry_run: bool, period: str | None, rounds: int | No
             run_once(site, source)
         else:
             run_always(site, source, period_s, rounds)
+    except LockedError as error:  # every minute on a host that stands by: no news
+        journal.tell("another round is at work", fault=str(error))
+        sys.exit(error.exit_code)
     except GangplanError as error:
         journal.fail("round failed", exit_code=error.exit_code, fault=str(error))
         sys.exit(error.exit_code)

@@ -20,6 +20,9 @@ from planner.sources.base import Source
 SERVE_EVERY_S = 1.0
 """How often the hot path looks for new work."""
 
+PAUSE = 5
+"""Between two looks lies at least this many times what a look took: large queues are slow to read."""
+
 GRACE_S = 120
 """What a round may take besides its solver; who is silent for longer has lost its turn."""
 
@@ -79,10 +82,12 @@ def run_always(site: Site, source: Source, period_s: float, rounds: int | None =
 
 
 def _serve(cycle: Cycle, lease: Lease, done: Done, due: float, stop: threading.Event) -> None:
-    """Serve new work until the next round is due."""
-    known = {w.id for w in done.snapshot.workloads}
-    while due - time.monotonic() > SERVE_EVERY_S and not stop.wait(SERVE_EVERY_S):
+    """Serve new work until the next round is due; where looking is slow, less often."""
+    known, pause_s = {w.id for w in done.snapshot.workloads}, SERVE_EVERY_S
+    while due - time.monotonic() > pause_s and not stop.wait(pause_s):
+        began = time.monotonic()
         cycle.serve(lease, done, known)
+        pause_s = max(SERVE_EVERY_S, PAUSE * (time.monotonic() - began))
 
 
 def _term_s(site: Site) -> int:

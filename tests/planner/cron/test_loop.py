@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from planner.cron import journal
+from planner.cron.hostlock import host_lock
 from planner.cron.loop import run_always
 from planner.errors import SourceError
 from planner.ledger.lease import take
@@ -123,3 +124,11 @@ def test_slurm_that_is_not_there_is_told_with_what_to_do(tmp_path: Path) -> None
     assert called.code == 4
     line = json.loads(called.err)
     assert line["fault"].endswith("install Slurm's commands, or name their folder as source.bin")
+
+
+def test_a_round_that_finds_another_at_work_exits_75_and_says_nothing(tmp_path: Path) -> None:
+    text = f"budgets: [{{name: a}}]\nledger: sqlite:///{tmp_path}/l.db\nrun: {{state: {tmp_path}/state}}\n"
+    (tmp_path / "site.yaml").write_text(text + "source: {type: slurm}\n")
+    with host_lock(tmp_path / "state"):
+        called = gangplan("run", "--site", tmp_path / "site.yaml")
+    assert (called.code, called.out, called.err) == (75, "", "")
