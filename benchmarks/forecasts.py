@@ -16,6 +16,7 @@ from planner.simulation.engine import Engine, Options
 from planner.simulation.metrics.measure import measure
 from planner.simulation.metrics.waits import promise_errors_s, promise_fates
 from planner.simulation.policies.base import Round, Verdict
+from planner.simulation.policies.budget import BudgetGreedy
 from planner.simulation.tracefile import read_trace
 from planner.site import load_site
 from solver.forecast import forecasts
@@ -30,13 +31,13 @@ class Noting:
         Forecast start by row of the trace, of what has no promise.
     """
 
-    def __init__(self, inner: object, every_s: int) -> None:
+    def __init__(self, inner: BudgetGreedy, every_s: int) -> None:
         self.inner, self.every_s, self.next_s = inner, every_s, 0
         self.first: dict[int, int] = {}
 
     def decide(self, round_: Round) -> Verdict:
         """Decide as the policy does; write down the forecasts if it is time."""
-        verdict: Verdict = self.inner.decide(round_)  # type: ignore[attr-defined]
+        verdict = self.inner.decide(round_)
         if round_.state.now_s >= self.next_s:
             self.next_s = round_.state.now_s + self.every_s
             found = forecasts(verdict.board)
@@ -47,8 +48,7 @@ class Noting:
 
     def arrive(self, round_: Round) -> Verdict | None:
         """Place the newest as the policy does."""
-        verdict: Verdict | None = self.inner.arrive(round_)  # type: ignore[attr-defined]
-        return verdict
+        return self.inner.arrive(round_)
 
 
 def main() -> int:
@@ -56,13 +56,14 @@ def main() -> int:
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("site", type=Path)
     ap.add_argument("trace", type=Path)
-    ap.add_argument("--policy", default="budget-greedy")
+    ap.add_argument("--policy", choices=("budget-greedy", "budget"), default="budget-greedy")
     ap.add_argument("--days", type=int, default=6)
     ap.add_argument("--period", type=int, default=300, metavar="SECONDS")
     ap.add_argument("--every", type=int, default=HOUR, metavar="SECONDS")
     a = ap.parse_args()
     options = Options(a.policy, a.period, a.days * DAY)
     engine = Engine(load_site(a.site), read_trace(a.trace), options)
+    assert isinstance(engine.policy, BudgetGreedy)
     engine.policy = noting = Noting(engine.policy, a.every)
     engine.run()
     m = measure(engine.history())

@@ -66,7 +66,7 @@ class Toy:
 
     def write_inputs(self, folder: Path) -> tuple[Path, Path]:
         """Write the trace and the node events as CSV; return their paths."""
-        trace_path, nodes_path = folder / "trace.csv", folder / "nodes.csv"
+        trace_path, nodes_path = folder / "trace.csv", folder / "node-events.csv"
         h = self.history
         outages = Outages(*map(tuple, (h.node_time_s.tolist(), h.node.tolist(), h.node_state.tolist())))
         write_trace(h.trace, trace_path)
