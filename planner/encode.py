@@ -311,6 +311,7 @@ def _policy(site: Site, nodes: Nodes, charges: Ints) -> Policy:
         reservations=site.plan_ahead.reservations,
         horizon_s=site.plan_ahead.horizon_s,
         hold_cost=site.plan_ahead.hold_cost,
+        patience_s=site.contract.max_min_runtime_s,
     )
 
 

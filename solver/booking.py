@@ -100,7 +100,8 @@ def _add_take(a: Assembler, o: Outlook, gang: Ints, time: Ints, domain: Ints) ->
     slots = o.slots[gang, time, o.first[domain]]
     node_gpus = o.board.state.nodes.gpus[o.first[domain]]
     waits_s = o.times_s[time] - o.free_at_s[time, o.first[domain]]
-    cost = hold_price(o.board) * node_gpus / slots * waits_s / 3600 + _ends_others(o, gang, time, domain)
+    price = np.array([hold_price(o.board, j) for j in o.gangs])[gang]
+    cost = price * node_gpus / slots * waits_s / 3600 + _ends_others(o, gang, time, domain)
     pieces = np.array([s.pieces for s in o.shapes], dtype=np.int64)
     labels = _named(o, np.column_stack((gang, time, domain)))
     return a.columns("take", labels, objective=-cost, upper=np.minimum(slots * o.size[domain], pieces[gang]))

@@ -64,11 +64,17 @@ def idle_gpu_s(board: Board, claims: Claims, parts: Parts, time_s: int) -> int:
     return int((board.state.nodes.gpus[nodes] * waits_s).sum())
 
 
-def hold_price(board: Board) -> float:
-    """Return the cost of a GPU-hour held: the price at the cut-off of the money, as the site weighs it."""
-    order = board.order
+def hold_price(board: Board, j: int) -> float:
+    """Return what a GPU-hour held for `j` costs: the price at the cut-off of the money, weighed by the site.
+
+    Nothing for who has waited as long as protection may last: it is held for whatever it costs. A snapshot
+    does not say how much of that wait it has been in the money.
+    """
+    order, state = board.order, board.state
+    if state.now_s - state.workloads.submitted_s[j] >= state.policy.patience_s:
+        return 0.0
     price = order.price[order.sequence[order.in_money[order.sequence]]]
-    return float(price.min()) * board.state.policy.hold_cost if len(price) else 0.0
+    return float(price.min()) * state.policy.hold_cost if len(price) else 0.0
 
 
 def start_worth(board: Board, j: int, time_s: int) -> float:
@@ -109,7 +115,7 @@ def promise_worth(board: Board, j: int, time_s: int, parts: Parts, claims: Claim
     gpus = replicas * board.state.workloads.gpus_per_replica[j]
     after = float((standing_rate(board, int(board.order.tier[j]), time_s)[nodes] * gpus).sum()) * left_h
     claims = claims_against(board, j) if claims is None else claims
-    held = hold_price(board) * idle_gpu_s(board, claims, parts, time_s) / 3600
+    held = hold_price(board, j) * idle_gpu_s(board, claims, parts, time_s) / 3600
     return start_worth(board, j, time_s) - held - after
 
 

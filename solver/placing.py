@@ -13,17 +13,26 @@ import numpy as np
 from solver.board import Board, Move, Parts
 from solver.buddy import NODE, NONE, Gang, gang_of
 from solver.evictable import Evictable, Held, plus
-from solver.state import Bools, Floats, Ints
+from solver.state import FOREVER_S, Bools, Floats, Ints
 
 GROUPS_TRIED = 8
 """Domains in which making room is priced out in full, cheapest estimate first."""
 
 
 def find_free(board: Board, j: int) -> Parts | None:
-    """Return a place for the whole gang on free capacity, or None."""
-    if board.state.workloads.gpus[j] > np.maximum(board.free_gpus, 0).sum():
+    """Return a place for the whole gang on free capacity, on nodes held for others if it can, or None."""
+    w = board.state.workloads
+    if w.gpus[j] > np.maximum(board.free_gpus, 0).sum():
         return None
-    return choose(board, j, board.free_slots(j))
+    slots = board.free_slots(j)
+    held = np.where(board.hold_s < FOREVER_S, slots, 0)
+    if (
+        w.allocated[j] and held.any()
+    ):  # allocated work that ends in time leaves the other nodes to what does not
+        parts = choose(board, j, held)
+        if parts is not None:
+            return parts
+    return choose(board, j, slots)
 
 
 def choose(board: Board, j: int, slots: Ints, free_gpus: Ints | None = None) -> Parts | None:

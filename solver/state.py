@@ -353,6 +353,8 @@ class Policy:
         No later start than so many seconds ahead is promised.
     hold_cost : float
         Weight of the cost of holding nodes for a promise; 1 = at the price at the cut-off of the money.
+    patience_s : int
+        Who has waited so many seconds is held for whatever it costs.
     """
 
     order: str = "budget"
@@ -368,6 +370,7 @@ class Policy:
     reservations: int = 0
     horizon_s: int = 8 * 3600
     hold_cost: float = 1.0
+    patience_s: int = 8 * 3600
 
 
 @dataclass(frozen=True)

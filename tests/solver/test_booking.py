@@ -92,7 +92,7 @@ class Oracle:
                 fit = self.slots(j, n, time_s)
                 ends = [e for e, at in self._ends() if at == n and e <= time_s]
                 idle_h = (time_s - max(ends, default=NOW_S)) / HOUR_S
-                out -= hold_price(self.board) * self.gpus[n] * k / fit * idle_h
+                out -= hold_price(self.board, j) * self.gpus[n] * k / fit * idle_h
                 out -= k * int(self.w.gpus_per_replica[j]) * self.rate(n, time_s) * left_h
         return out
 

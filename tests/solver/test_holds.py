@@ -43,7 +43,13 @@ def test_a_hold_costs_the_lowest_price_in_the_money_as_the_site_weighs_it():
     work = [pending(8, min_runtime_h=1, leaf_budget="a"), pending(8, min_runtime_h=1, leaf_budget="b")]
     for weight in (0.0, 1.0, 2.5):
         board = board_of([node(8)] * 2, work, ratios={"a": 0.2, "b": 0.8}, hold_cost=weight)
-        assert hold_price(board) == pytest.approx(weight * board.order.price[:2].min())
+        assert hold_price(board, 0) == pytest.approx(weight * board.order.price[:2].min())
+
+
+@pytest.mark.parametrize(("waits_h", "free"), [(7.9, False), (8, True)])
+def test_who_has_waited_as_long_as_protection_may_last_is_held_for_whatever_it_costs(waits_h, free):
+    board = board_of([node(8)], [pending(8, min_runtime_h=1, submitted_h_ago=waits_h)])
+    assert (hold_price(board, 0) == 0) == free
 
 
 def test_a_promise_is_worth_its_start_less_what_idles_and_what_it_ends():
@@ -55,7 +61,7 @@ def test_a_promise_is_worth_its_start_less_what_idles_and_what_it_ends():
     board = board_of([node(8)] * 3, work, ratios={"a": 0.2, "b": 0.9})
     price, at_s = board.order.price, NOW_S + 3 * HOUR_S
     own = CERTAINTY * price[2] * 16 * 5
-    idle = hold_price(board) * 8 * (1 + 3)  # node 0 comes free in two hours, node 1 at once
+    idle = hold_price(board, 2) * 8 * (1 + 3)  # node 0 comes free in two hours, node 1 at once
     ends = price[1] * 8 * 5
     assert promise_worth(board, 2, at_s, [(0, 1), (1, 1)]) == pytest.approx(own - idle - ends)
 

@@ -220,6 +220,13 @@ def test_of_nodes_that_cost_the_same_the_one_where_least_is_freed_makes_room():
     assert find_by_eviction(board, 2, evictable(board), costs(board)).victims == [1]
 
 
+def test_allocated_work_that_ends_in_time_starts_on_nodes_held_for_others_first():
+    short, long = (pending(8, min_runtime_h=h) for h in (1, 3))
+    board = board_of([node(8)] * 2, [short, long, pending(8, allocated=False)])
+    board.hold_s[1] = board.state.now_s + 2 * HOUR_S
+    assert [find_free(board, j) for j in range(2)] == [[(1, 1)], [(0, 1)]]
+
+
 def test_what_fits_beside_all_evicts_nobody():
     board = board_of([node(8)] * 2, [running(8, [0], allocated=False), pending(8)])
     move = find_by_eviction(board, 1, evictable(board), costs(board))
