@@ -149,7 +149,9 @@ class _Reader:
         parts = tuple(Placement(node, gpus) for node, gpus in held if gpus or not shape.gpus)
         state: WorkloadState = "running" if job.state == "running" else "stopping"
         workload = self._workload(job, shape, contract_of(job, self.settings))
-        began_s = job.start_s or self.look.time_s  # Slurm may have forgotten it of a job that is leaving
+        began_s = job.start_s
+        if state == "stopping":  # of a job that is leaving Slurm tells no start, or when it was requeued
+            began_s = min(job.start_s or self.look.time_s, self.look.time_s)
         return replace(workload, state=state, started_s=began_s, placement=parts)
 
     def _workload(self, job: Job, shape: Shape, contract: JobContract) -> Workload:

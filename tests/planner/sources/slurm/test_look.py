@@ -127,6 +127,19 @@ def test_a_requeued_job_is_stopping_until_its_nodes_are_clean(here: World) -> No
     assert (w.state, [p.node for p in w.placement]) == ("stopping", ["node006"])
 
 
+@pytest.mark.parametrize("told_s", [0, NOW_S - 9, NOW_S + 1])
+def test_what_is_stopping_never_began_after_the_look(told_s: int) -> None:
+    def requeued(jobs: Any, nodes: Any) -> Any:
+        for j in jobs["jobs"]:
+            if j["job_id"] == 13:
+                j["start_time"] = told_s
+        return jobs, nodes
+
+    found = world(change=requeued)
+    assert job(found, "13").started_s == min(told_s or NOW_S, NOW_S)
+    assert found.time_s == NOW_S
+
+
 def test_parts_of_nodes_are_kept_apart_by_cpus(here: World) -> None:
     w = job(here, "14")
     assert (w.replicas, w.gpus_per_replica, w.cpus_milli_per_replica) == (4, 2, 33_000)
