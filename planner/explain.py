@@ -262,15 +262,17 @@ class _Explainer:
         """Say what the work does that holds the GPUs which `j` may use."""
         board, w, state = self.board, self.state.workloads, self.state
         mine = board.usable & w.pool_ok[j][state.nodes.pool]
-        gpus = dict.fromkeys(("protected", "leaving", "ahead", "behind"), 0)
+        gpus = dict.fromkeys(("protected", "leaving", "ahead", "given", "behind"), 0)
         for r in np.flatnonzero(board.standing).tolist():
             kind = "protected" if state.protected[r] else "ahead" if r in board.ahead else "behind"
+            kind = "given" if kind == "behind" and r in board.starts else kind
             kind = "leaving" if w.status[r] == Status.STOPPING else kind
             gpus[kind] += sum(k for n, k in board.parts(r) if mine[n]) * int(w.gpus_per_replica[r])
         words = {
             "protected": "{} protected",
             "leaving": "{} that preempted work has not left yet",
             "ahead": "{} given out ahead of the order, to debug work and promises",
+            "given": "{} given to what ranks behind it, and is worth more in all",
             "behind": "{} with work that ranks behind it, but too closely or too dear to make room",
         }
         most = state.policy.max_preempted_gpus

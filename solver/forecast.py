@@ -6,7 +6,8 @@ import numpy as np
 
 from solver.ahead import earliest_start, promised_claims, ranked_claims
 from solver.board import Board
-from solver.state import FOREVER_S, Ints
+from solver.shares import seniority
+from solver.state import FOREVER_S, Bools, Ints
 
 FORECASTS = 500
 """Waiting workloads that get a forecast, at most: those further down change places anyway."""
@@ -16,8 +17,9 @@ def forecasts(board: Board) -> Ints:
     """Return the forecast start of what waits, int64[W], epoch seconds; -1 for none, promises as promised.
 
     In fair-share order each takes the earliest place that is certain by protections, promises and those
-    before it. To what is in the money those make way when their own protection ends. To what is not they
-    never do: it gets a forecast where a place is left even so, within the horizon of plan-ahead.
+    before it. To what is in the money those make way when their own protection ends, but for work of an
+    earlier tier and for who goes before it in its own allocation. To what is not they never do: it gets a
+    forecast where a place is left even so, within the horizon of plan-ahead.
     """
     state, w, order = board.state, board.state.workloads, board.order
     waits = ~board.standing & w.pending
@@ -46,6 +48,14 @@ class _Queue:
     def __init__(self, board: Board, *, makes_way: bool) -> None:
         self.board, self.makes_way = board, makes_way
         self.claims, self.band = promised_claims(board), -1
+        self.place = seniority(board.state)
+
+    def _outlast(self, j: int) -> Bools:
+        """Tell who does not make way for `j` when its protection ends, bool[W]."""
+        w, tier = self.board.state.workloads, self.board.order.tier
+        elder = (w.leaf == w.leaf[j]) & (self.place < self.place[j])
+        out: Bools = w.allocated & ((tier < tier[j]) | elder)
+        return out
 
     def serve(self, js: list[int], out: Ints) -> None:
         """Give each its earliest place, and note its start where that is not now.
@@ -60,7 +70,7 @@ class _Queue:
                 continue
             self.claims = self.claims.merged(ranked_claims(self.board, self.band, band))
             self.band = band  # who ranks no later keeps its place
-            found = earliest_start(self.board, j, self.claims)
+            found = earliest_start(self.board, j, self.claims.lasting(self._outlast(j)))
             if found is None:  # nor will what is like it: room only shrinks
                 hopeless.add(kind)
                 if order.in_money[j] and not self.makes_way:

@@ -29,9 +29,32 @@ def test_each_takes_its_earliest_place_and_stands_in_the_way_of_those_after_it()
     assert expected(work, 2) == {2: 1, 3: 3}
 
 
-def test_what_is_in_the_money_may_follow_the_protection_of_another():
-    work = [held(1, 0), held(7, 1), held(7, 2), wants(1, 9), wants(1, 8), wants(1, 7)]
-    assert expected(work, 3) == {3: 1, 4: 3, 5: 5}
+def test_who_goes_before_it_in_its_own_allocation_goes_on_when_its_protection_ends():
+    work = [held(1, 0), held(6, 1), held(7, 2), wants(1, 9), wants(1, 8), wants(1, 7)]
+    assert expected(work, 3) == {3: 1, 4: 6, 5: 7}
+    own = running(8, [0], min_runtime_h=2, started_h_ago=1, leaf_budget="a", submitted_h_ago=9)
+    assert expected([own, wants(1, 8)], 1) == {}
+    assert expected([own, wants(1, 9.5)], 1) == {1: 1}
+
+
+def test_what_is_beyond_its_share_is_not_told_that_work_within_its_share_makes_way():
+    def waits(leaf: str) -> dict[int, float]:
+        run = running(8, [0], min_runtime_h=2, started_h_ago=1, leaf_budget="a")
+        world = state(
+            [node(8)], [run, pending(8, min_runtime_h=1, leaf_budget=leaf)], ratios={"a": 0.5, "b": 2.0}
+        )
+        found = forecasts(Board(world, order_of(world)))
+        return {j: (s - NOW_S) / HOUR_S for j, s in enumerate(found.tolist()) if s >= 0}
+
+    assert waits("b") == {}
+    assert waits("a") == {}  # nor its own elder
+
+
+def test_another_of_the_same_tier_may_make_way():
+    run = running(8, [0], min_runtime_h=2, started_h_ago=1, leaf_budget="b")
+    world = state([node(8)], [run, pending(8, min_runtime_h=1, leaf_budget="a")], ratios={"a": 0.1, "b": 0.9})
+    found = forecasts(Board(world, order_of(world)))
+    assert found.tolist() == [-1, NOW_S + HOUR_S]
 
 
 def test_what_is_not_in_the_money_waits_for_a_place_that_nobody_before_it_needs():
