@@ -12,7 +12,7 @@ from planner.cli import options, simulating
 from planner.cli.table import table
 from planner.errors import InputError
 from planner.simulation.engine import Options
-from planner.simulation.output import SUMMARY, write
+from planner.simulation.output import SUMMARY, read_summary, write
 from planner.simulation.session import CHECKPOINT, forget, simulate
 from planner.units import format_duration
 from planner.words import count
@@ -75,6 +75,8 @@ def command(
 
 def folder_for(path: Path) -> None:
     """Make the folder for results, if it is not there."""
+    if (path / SUMMARY).exists():
+        read_summary(path)  # what no simulation wrote is not written over
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

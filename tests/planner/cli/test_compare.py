@@ -58,6 +58,14 @@ def test_the_table_has_a_row_for_each_policy_and_the_files_one_for_each_case(fol
     ]
 
 
+def test_the_folder_of_a_simulation_takes_no_comparison(folder: Path):
+    (folder / "out").mkdir(exist_ok=True)
+    (folder / "out" / "summary.json").write_text("{}")
+    called = compare(*TWO)
+    assert (called.code, called.out) == (2, "")
+    assert "out: holds a simulation" in called.err
+
+
 def test_json_has_the_means_and_the_cases_and_nothing_else(folder: Path):
     called = compare(*TWO, "-o", "json")
     said = json.loads(called.out)

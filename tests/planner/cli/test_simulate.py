@@ -85,6 +85,13 @@ def test_a_site_without_an_inventory_is_refused(inputs: Path):
     assert "clusters" in refused(simulate())[0]
 
 
+def test_a_summary_that_no_simulation_wrote_is_not_written_over(inputs: Path):
+    (inputs / "out").mkdir()
+    (inputs / "out" / "summary.json").write_text("root:x:0:0")
+    assert "no summary of a simulation" in refused(simulate())[0]
+    assert (inputs / "out" / "summary.json").read_text() == "root:x:0:0"
+
+
 def test_a_folder_that_cannot_be_made_is_refused(inputs: Path):
     (inputs / "out").write_text("in the way")
     assert "out: cannot be made" in refused(simulate())[0]
