@@ -32,7 +32,7 @@ def check_clusters(document: Document, clusters: list[ClusterEntry]) -> bool:
             fault = f'"{cluster.name}" is the name of {twin} too, rename one'
             document.contradiction((*loc, "name"), fault)
         named.setdefault(cluster.name, c)
-        _check_levels(document, cluster, loc)
+        check_levels(document, cluster.levels, (*loc, "levels"))
         levels.update(cluster.levels)
         if len(levels) > MAX_LEVELS:
             fault = f"brings the levels of all clusters to {len(levels)}, write at most {MAX_LEVELS}"
@@ -49,11 +49,11 @@ def check_clusters(document: Document, clusters: list[ClusterEntry]) -> bool:
     return True
 
 
-def _check_levels(document: Document, cluster: ClusterEntry, loc: Loc) -> None:
-    """Report levels that share a name."""
+def check_levels(document: Document, levels: list[str], loc: Loc) -> None:
+    """Report levels that share a name, among them or with those that every cluster has."""
     seen: set[str] = set()
-    for i, level in enumerate(cluster.levels):
-        place = (*loc, "levels", i)
+    for i, level in enumerate(levels):
+        place = (*loc, i)
         if level in RESERVED_LEVELS:
             fault = f'"{level}" is a level of every cluster already, leave it out'
             document.contradiction(place, fault)

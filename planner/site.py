@@ -23,11 +23,13 @@ from planner.schema.base import Entry, json_schema, validate, validate_part
 from planner.schema.site import BackendName, BudgetEntry, ContractEntry, FairShareEntry, RunEntry, SiteEntry
 from planner.schema.slurm import SlurmEntry
 from planner.schema.types import MAX_NAME, plain
+from planner.schema.wording import one_of
+from planner.slurmsite import check_slurm, payers
 from planner.strict import Document, key_path, parse, read_text
 from planner.units import format_duration
 
 SOURCES: dict[str, type[Entry]] = {"slurm": SlurmEntry}
-"""What each type of source may be told; any other type is left to whoever reads it."""
+"""What each type of source may be told."""
 
 BACKENDS: tuple[str, ...] = get_args(BackendName)
 """Names that `solver.backend` may have."""
@@ -137,10 +139,17 @@ def _check_contract(document: Document, contract: ContractEntry) -> None:
 
 
 def _check_source(document: Document, entry: SiteEntry) -> None:
-    """Report what a source of a known type cannot be told."""
-    known = SOURCES.get(entry.source.type) if entry.source else None
-    if known is not None and document.sound(("source",)):
-        validate_part(document, known, ("source",))
+    """Report a source that is not known, and what one that is cannot be told."""
+    if entry.source is None or not document.sound(("source",)):
+        return
+    if entry.source.type not in SOURCES:
+        fault = one_of(entry.source.type, list(SOURCES), "a known source")
+        document.contradiction(("source", "type"), fault)
+        return
+    told = validate_part(document, SOURCES[entry.source.type], ("source",))
+    if isinstance(told, SlurmEntry):
+        leaves = _leaves(entry.budgets, ("budgets",), "")
+        check_slurm(document, told, payers((path, leaf) for _, path, leaf in leaves))
 
 
 # -- conversion --------------------------------------------------------------------------------------

@@ -55,16 +55,20 @@ def validate(document: Document, model: type[Model], fillers: dict[str, Any]) ->
         data = {**fillers, **holes.cut(document.data)}
 
 
-def validate_part(document: Document, model: type[Entry], loc: Loc) -> None:
-    """Check what stands at a place of a document that is otherwise well-formed; faults go to the document."""
+def validate_part(document: Document, model: type[Model], loc: Loc) -> Model | None:
+    """Check what stands at a place that is well-formed as far as it was looked at; faults go to the document.
+
+    None: it is malformed.
+    """
     part: Any = document.data
     for step in loc:
         part = part[step]
     try:
-        model.model_validate(part)
+        return model.model_validate(part)
     except ValidationError as error:
         for detail in error.errors(include_url=False)[:MAX_ERRORS]:
             document.fault((*loc, *place_of(detail)), reword(detail, model))
+        return None
 
 
 def json_schema(model: type[Entry], title: str) -> dict[str, Any]:

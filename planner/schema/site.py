@@ -12,16 +12,17 @@ from planner.schema.cluster import ClusterEntry
 from planner.schema.types import (
     BudgetName,
     Charge,
+    Command,
     Count,
     Duration,
     LedgerUrl,
+    MetricsFile,
     Name,
     Percent,
     PositiveDuration,
     Ratio,
     ShareOfOne,
     ShortDuration,
-    Text,
     Weight,
     WindowDuration,
 )
@@ -157,7 +158,7 @@ class SourceEntry(Entry):
 class HealthEntry(Entry):
     """Who else knows which nodes are unhealthy."""
 
-    command: list[Text] = Field(default=[])
+    command: Command = Field(default=[])
     """Program and arguments; each line it prints is a node, and after a blank why it is unhealthy."""
     timeout: ShortDuration = Field(default="30s", validate_default=True)
     """How long the command may take."""
@@ -170,15 +171,15 @@ class RunEntry(Entry):
 
     state: Name = "/var/lib/gangplan"
     """Folder for the lock, the newest plan and the snapshot it was made from."""
-    metrics: Name | None = None
-    """File for metrics in Prometheus' text format; null = none."""
+    metrics: MetricsFile | None = None
+    """File for metrics in Prometheus' text format, its name ends in `.prom`; null = none."""
     pages: Name | None = None
     """Folder for the static site; null = none."""
     max_age: ShortDuration = Field(default="2m", validate_default=True)
     """A plan whose snapshot is older than this when it is to be applied is dropped."""
     health: HealthEntry = Field(default={}, validate_default=True)
     """Unhealthy nodes that the source does not know of."""
-    on_empty: list[Text] = Field(default=[])
+    on_empty: Command = Field(default=[])
     """Program and arguments called, with node and reason appended, when a draining node has become empty."""
 
 
@@ -200,7 +201,7 @@ class SiteEntry(Entry):
     plan_ahead: PlanAheadEntry = Field(default={}, validate_default=True)
     """Promised later starts."""
     ledger: LedgerUrl | None = None
-    """Any SQLAlchemy URL; PostgreSQL where several hosts plan."""
+    """SQLAlchemy URL of an SQLite file or a PostgreSQL database; PostgreSQL where several hosts plan."""
     clusters: list[ClusterEntry] = Field(default=[])
     """An inventory, for simulations and for sources that cannot report topology."""
     source: SourceEntry | None = None

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from planner.hostlist import Hosts
 from planner.units import parse_cpus, parse_duration, parse_memory, parse_number, parse_percent, parse_time
@@ -17,6 +17,9 @@ from planner.words import shown
 MAX_COUNT = 1_000_000
 MAX_UNITS = 1_000_000_000
 MAX_NAME = 255
+
+LEDGERS = ("sqlite", "postgresql")
+"""Databases that a ledger can be kept in."""
 
 DURATION_PATTERN = r"^([0-9.]+[wdhms])+$|^[0-9]+-[0-9:]+$|^[0-9]+:[0-9]+:[0-9]+$"
 
@@ -74,12 +77,38 @@ def read_text(value: object) -> str:
 
 
 def read_ledger(value: object) -> str:
-    """Take a database URL; SQLAlchemy reads the rest of it later."""
+    """Take a database URL; SQLAlchemy reads the rest of it later.
+
+    What is wrong is not quoted beyond its scheme: a URL may hold a password.
+    """
     text = read_text(value)
-    scheme, mark, _ = text.partition("://")
+    scheme, mark, rest = text.partition("://")
     if not scheme or not mark or not text.isprintable():
         raise ValueError(f"{shown(text)} is not a database URL, write sqlite:///gangplan.db")
+    kind = scheme.partition("+")[0]
+    if kind not in LEDGERS:
+        fix = "write sqlite:///gangplan.db or postgresql://host/gangplan"
+        raise ValueError(f"{shown(kind)} is not a database that keeps ledgers, {fix}")
+    file = rest.partition("?")[0].partition("/")[2]
+    if kind == "sqlite" and (not file or file.startswith((":", "file:"))):
+        raise ValueError("names no file, write sqlite:///gangplan.db")
     return text
+
+
+def read_metrics_file(value: object) -> str:
+    """Take the path of a file that node_exporter reads."""
+    path = read_name(value)
+    if not path.endswith(".prom"):
+        fault = "does not end in .prom, and node_exporter reads no other file"
+        raise ValueError(f"{shown(path)} {fault}, write for example /var/lib/node_exporter/gangplan.prom")
+    return path
+
+
+def read_command(words: list[str]) -> list[str]:
+    """Take a program and its arguments, or nothing at all."""
+    if words and not words[0].strip():
+        raise ValueError(f"{shown(words[0])} names no program, write [/path/of/program, argument]")
+    return words
 
 
 def read_number(value: object, *, low: int, high: int, above: bool = False, like: str = "0.5") -> Fraction:
@@ -138,8 +167,12 @@ Hostlist = Annotated[Hosts, PlainValidator(read_hostlist), _text(examples=["satu
 Id = Annotated[str, PlainValidator(read_id), WithJsonSchema({"type": ["string", "integer"], "minLength": 1})]
 Text = Annotated[str, PlainValidator(read_text), _text()]
 LedgerUrl = Annotated[
-    str, PlainValidator(read_ledger), _text(pattern="://", examples=["sqlite:///gangplan.db"])
+    str,
+    PlainValidator(read_ledger),
+    _text(pattern=r"^(sqlite|postgresql)(\+[a-z0-9]+)?://", examples=["sqlite:///gangplan.db"]),
 ]
+MetricsFile = Annotated[str, PlainValidator(read_metrics_file), _text(pattern=r"\.prom$", maxLength=MAX_NAME)]
+Command = Annotated[list[Text], AfterValidator(read_command)]
 Time = Annotated[
     int,
     PlainValidator(parse_time),

@@ -10,7 +10,8 @@ from hypothesis import given
 from planner.model.budget import Budget, leaf_shares
 from planner.model.site import Lookback, Site
 from planner.schema.types import MAX_NAME
-from planner.site import BACKENDS, load_site, parse_site, schema
+from planner.site import BACKENDS, SOURCES, load_site, parse_site, schema
+from planner.sources.catalog import TYPES
 from tests.planner.damage import mutations, parsed_or_refused, revaluations
 from tests.planner.faults import assert_explained, places, refusal
 from tests.planner.samples import SITE
@@ -119,7 +120,7 @@ contract:
     ("text", "key", "fix"),
     [
         ("budgets: []", "budgets", "at least one"),
-        ("ledger: sqlite://", "budgets", "is missing"),
+        ("ledger: sqlite:///l.db", "budgets", "is missing"),
         ("budgets: [{weight: 1}]", "budgets[0].name", "is missing"),
         ("budgets: [{name: a, weight: -0.5}]", "budgets[0].weight", "from 0"),
         ("budgets: [{name: a, weight: .nan}]", "budgets[0].weight", "number"),
@@ -177,8 +178,31 @@ def test_a_tree_that_cannot_mean_anything_is_refused(text, key, fix):
         ("plan_ahead: {horizon: 0s}", "plan_ahead.horizon", "at least 1s"),
         ("ledger: gangplan.db", "ledger", "sqlite:///"),
         ("ledger: 3", "ledger", "quotes"),
+        ("ledger: 'foo://bar'", "ledger", "write sqlite:///gangplan.db or postgresql://"),
+        ("ledger: postgres://user:secret@host/db", "ledger", "or postgresql://"),
+        ("ledger: 'sqlite://'", "ledger", "names no file"),
+        ("ledger: 'sqlite:///:memory:'", "ledger", "names no file"),
+        ("run: {metrics: /var/lib/gangplan.txt}", "run.metrics", ".prom"),
+        ("run: {on_empty: ['']}", "run.on_empty", "/path/of/program"),
+        ("run: {health: {command: [' ', x]}}", "run.health.command", "/path/of/program"),
         ("source: slurm", "source", "type"),
         ("source: {levels: [a]}", "source.type", "is missing"),
+        ("source: {type: kubernetes}", "source.type", "write one of slurm"),
+        ("source: {type: slurm, levels: [leaf, leaf]}", "source.levels[1]", "name each level once"),
+        ("source: {type: slurm, levels: [node]}", "source.levels[0]", "leave it out"),
+        ("source: {type: slurm, partitions: []}", "source.partitions", "or leave the key out"),
+        ("source: {type: slurm, rules: [{min_runtime: 1h}]}", "source.rules[0]", "account, qos or partition"),
+        ("source: {type: slurm, rules: [{account: x}]}", "source.rules[0]", "sets nothing, write allocation"),
+        (
+            "source: {type: slurm, rules: [{account: x, allocation: nope}]}",
+            "source.rules[0].allocation",
+            "write one of a",
+        ),
+        (
+            "source: {type: slurm, partitions: [main], rules: [{partition: man, priority: 1}]}",
+            "source.rules[0].partition",
+            "write main",
+        ),
         ("clusters: [{name: c}]", "clusters[0].nodes", "is missing"),
         ("budget: []", "budget", "write budgets"),
         ("contracts: {}", "contracts", "write contract"),
@@ -189,6 +213,27 @@ def test_a_rule_that_cannot_mean_anything_is_refused(text, key, fix):
     assert message.startswith("site.yaml:2:")
     assert f": {key}: " in message
     assert fix in message
+
+
+def test_a_rule_may_name_who_pays_as_jobs_do():
+    budgets = "budgets: [{name: a, children: [{name: b}, {name: c, accounts: [x]}]}]"
+    for name in ("a/b", "b", "a/c", "x"):
+        rule = f"source: {{type: slurm, rules: [{{account: y, allocation: {name}}}]}}"
+        assert parse_site(f"{budgets}\n{rule}", "s")
+    assert "write one of a/b, a/c, b, x" in one(f"{budgets}\n{rule.replace('x', 'zzz')}")
+
+
+def test_what_pays_is_not_judged_by_a_tree_that_is_malformed():
+    rule = "source: {type: slurm, rules: [{account: x, allocation: c}]}"
+    assert "weight" in one(f"budgets: [{{name: a}}, {{name: c, weight: -1}}]\n{rule}")
+
+
+def test_a_password_in_a_wrong_ledger_is_not_shown():
+    assert "secret" not in one(with_budgets("ledger: mysql://me:secret@host/db"))
+
+
+def test_the_sources_that_a_site_may_name_are_those_that_can_be_loaded():
+    assert SOURCES.keys() == TYPES.keys()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
