@@ -10,6 +10,7 @@ import click
 
 from planner.cli import options
 from planner.cli.plan import summary
+from planner.cli.sitefile import faults_of, need_ledger
 from planner.cron import journal
 from planner.cron.loop import rehearse, run_always, run_once
 from planner.errors import GangplanError, InputError, LockedError
@@ -35,7 +36,9 @@ def command(site_path: Path, dry_run: bool, period: str | None, rounds: int | No
     if period_s is not None and dry_run:
         raise click.UsageError("--dry-run is one round, leave --period out")
     site = load_site(site_path)
-    source = source_of(site)
+    with faults_of(site_path):
+        source = source_of(site)
+        need_ledger(site)
     if dry_run:
         click.echo(summary(rehearse(site, source)))
         return

@@ -10,6 +10,7 @@ import click
 
 from planner.atomic import write_atomic
 from planner.cli import options
+from planner.cli.sitefile import faults_of, need_ledger
 from planner.cron.reconcile import statements
 from planner.errors import InputError
 from planner.ledger.csvfile import import_statements
@@ -34,11 +35,16 @@ def command() -> None:
 @options.site
 @click.option("--lua", "alone", is_flag=True, help="Print job_submit.lua alone, to be put beside slurm.conf.")
 @click.option("--check", is_flag=True, help="Compare with what Slurm runs with, and say what is missing.")
-@click.option("--uid", type=int, help="User id that gangplan runs as; default: that of the caller.")
+@click.option(
+    "--uid", type=click.IntRange(min=0), help="User id that gangplan runs as; default: that of the caller."
+)
 def gate(site_path: Path, alone: bool, check: bool, uid: int | None) -> None:
     """Print the job_submit.lua and the lines of slurm.conf that keep every job in hold until it is placed."""
+    if alone and check:
+        raise click.UsageError("--lua prints and --check compares, give one of them")
     site = load_site(site_path)
-    settings = settings_of(site)
+    with faults_of(site_path):
+        settings = settings_of(site)
     lua = gate_lua([os.getuid() if uid is None else uid], settings.partitions)
     if alone:
         click.echo(lua, nl=False)
@@ -60,7 +66,8 @@ def gate(site_path: Path, alone: bool, check: bool, uid: int | None) -> None:
 def observe(site_path: Path, out: Path) -> None:
     """Write what Slurm shows now as a snapshot, for `gangplan plan`; nothing is changed."""
     site = load_site(site_path)
-    world = source_of(site).observe()
+    with faults_of(site_path):
+        world = source_of(site).observe()
     snapshot = Snapshot(world.time_s, world.clusters, world.workloads)
     write_atomic(out, json.dumps(snapshot_to_dict(snapshot), indent=1, ensure_ascii=False) + "\n")
     for line in (*world.warnings, *(f"{job}: {why}" for job, why in world.unplanned.items())):
@@ -76,17 +83,16 @@ def observe(site_path: Path, out: Path) -> None:
 def history(site_path: Path, begin: str, end: str | None) -> None:
     """Import what sacct knows of the past into the site's ledger: its hours are known from then on."""
     site = load_site(site_path)
-    settings_of(site)
-    if site.ledger is None:
-        raise InputError([f"{site_path}: ledger: is missing, write `ledger: sqlite:///gangplan.db`"])
+    with faults_of(site_path):
+        source = source_of(site)
+        ledger_url = need_ledger(site)
     begin_s = _time("--from", begin)
     end_s = None if end is None else _time("--to", end)
-    source = source_of(site)
     if not source.keeps_accounts:
         raise InputError(["Slurm keeps no accounts (AccountingStorageType), there is no history to import"])
     runs = source.history(begin_s, end_s)
     said = statements(site, source.name, runs, {}, {})
-    counts = import_statements(open_ledger(site.ledger, create=True), said)
+    counts = import_statements(open_ledger(ledger_url, create=True), said)
     said_so = f"{counts.new} new, {counts.corrected} corrected, {counts.known} known"
     late = f"; {counts.late} ended before what the ledger keeps" if counts.late else ""
     click.echo(f"{count(len(runs), 'run')}: {said_so}{late}")

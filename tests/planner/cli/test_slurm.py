@@ -95,7 +95,21 @@ def test_history_is_imported_once(site: Path, slurm: FakeSlurm, tmp_path: Path) 
 def test_a_site_without_what_history_needs_is_refused(site: Path, text: str, told: str) -> None:
     site.write_text(text)
     errors = refused(gangplan("slurm", "history", "--site", site, "--from", "2026-11-01T00:00:00Z"))
-    assert told in errors[0]
+    assert errors[0].startswith(f"{site}: {told}")
+
+
+@pytest.mark.parametrize("rest", [("gate",), ("gate", "--check"), ("observe", "--out", "never.json")])
+def test_a_site_without_slurm_is_refused_by_its_file(site: Path, rest: tuple[str, ...]) -> None:
+    site.write_text("budgets: [{name: a}]")
+    (error,) = refused(gangplan("slurm", *rest, "--site", site))
+    assert error.startswith(f"{site}: source.type: is not slurm")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"), [(("--check", "--lua"), "give one of them"), (("--uid", "-5"), "x>=0")]
+)
+def test_a_gate_that_cannot_be_meant_is_refused(site: Path, options: tuple[str, ...], told: str) -> None:
+    assert told in "\n".join(refused(gangplan("slurm", "gate", "--site", site, *options)))
 
 
 def test_a_time_without_a_zone_is_refused(site: Path, slurm: FakeSlurm) -> None:

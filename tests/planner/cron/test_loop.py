@@ -114,6 +114,7 @@ def test_a_site_that_cannot_be_run_is_refused(tmp_path: Path, site: str, told: s
     called = gangplan("run", "--site", tmp_path / "site.yaml")
     assert called.code == 2
     assert told in called.err
+    assert called.err.startswith(f"{tmp_path}/site.yaml:")
     assert called.out == ""
 
 
