@@ -31,20 +31,19 @@ class Trial:
 def what_if(site: Site, snapshot: Snapshot, workload: Workload) -> list[Trial]:
     """Return the decision on a workload added to the snapshot, as it asks and if it asked for less.
 
-    One that waits there already under the same id is replaced; InputError if it runs.
+    InputError if the snapshot has its id already, waiting or running.
     """
     asked_s = workload.min_runtime_s
     own_s = site.contract.default_min_runtime_s if asked_s is None else asked_s
-    if any(w.id == workload.id and w.state != "pending" for w in snapshot.workloads):
-        raise InputError([f"{workload.id}: runs already, give the new workload its own id"])
-    others = tuple(w for w in snapshot.workloads if w.id != workload.id)
+    if any(w.id == workload.id for w in snapshot.workloads):
+        raise InputError([f"{workload.id}: is in the snapshot already, give the new workload its own id"])
     asks = [(own_s, workload.topology)]
     asks += [(s, workload.topology) for s in SHORTER_S if s < own_s]
     asks += [(own_s, topology) for topology in looser(workload)]
     trials = []
     for min_runtime_s, topology in asks:
         tried = replace(workload, min_runtime_s=min_runtime_s, topology=topology)
-        plan = plan_round(site, replace(snapshot, workloads=(*others, tried)))
+        plan = plan_round(site, replace(snapshot, workloads=(*snapshot.workloads, tried)))
         decision = next(d for d in plan.decisions if d.workload == workload.id)
         trials.append(Trial(min_runtime_s, topology, decision))
     return trials

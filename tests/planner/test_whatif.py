@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.text import HOUR, iso
+from planner.errors import InputError
 from planner.model.workload import Workload
 from planner.round import plan_round
 from planner.whatif import what_if
@@ -70,10 +73,10 @@ def submitted(min_runtime: str) -> list[dict]:
     return world(workloads=[asks]).snapshot_data["workloads"]
 
 
-def test_one_that_waits_already_is_replaced_and_not_doubled(held):
-    data = held.snapshot_data | {"workloads": held.snapshot_data["workloads"] + submitted("4h")}
-    trials = what_if(held.site, World(held.site_data, data).snapshot, asking(HOUR))
-    assert trials[0].decision.action == "start"
+@pytest.mark.parametrize("taken", ["safe", "big"])
+def test_an_id_that_the_snapshot_has_is_refused_whether_it_runs_or_waits(held, taken):
+    with pytest.raises(InputError, match=f"^{taken}: is in the snapshot already"):
+        what_if(held.site, held.snapshot, replace(asking(HOUR), id=taken))
 
 
 def test_an_impossible_one_is_rejected_with_the_reason(held):

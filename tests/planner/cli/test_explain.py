@@ -104,6 +104,12 @@ def test_a_new_workload_that_is_wrong_is_refused_with_its_place(scene: Path, cha
     assert any(word in line for line in lines)
 
 
+@pytest.mark.parametrize("taken", ["next", "kept"])
+def test_an_id_of_the_snapshot_is_refused_for_a_new_workload(scene: Path, taken: str):
+    (line,) = refused(ask(scene, id=taken))
+    assert "give the new workload its own id" in line
+
+
 @pytest.mark.parametrize("missing", ["--site", "--snapshot"])
 def test_a_new_workload_needs_a_site_and_a_snapshot(scene: Path, missing: str):
     (scene / "new.yaml").write_text(yaml.safe_dump(ASK))
