@@ -11,7 +11,16 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from planner.hostlist import Hosts
-from planner.units import parse_cpus, parse_duration, parse_memory, parse_number, parse_percent, parse_time
+from planner.units import (
+    MAX_EXPONENT,
+    MIN_EXPONENT,
+    parse_cpus,
+    parse_duration,
+    parse_memory,
+    parse_number,
+    parse_percent,
+    parse_time,
+)
 from planner.words import shown
 
 MAX_COUNT = 1_000_000
@@ -113,12 +122,27 @@ def read_command(words: list[str]) -> list[str]:
 
 def read_number(value: object, *, low: int, high: int, above: bool = False, like: str = "0.5") -> Fraction:
     """Take an exact number within bounds; `above`: more than the lower one."""
+    bounds = f"above {low} and at most {high}" if above else f"from {low} to {high}"
+    if _beyond(value):
+        raise ValueError(f"{shown(value)} is out of bounds, write a number {bounds}")
     number = parse_number(value, like=f"a number such as {like}")
     if number < low or number > high or (above and number == low):
-        bounds = f"above {low} and at most {high}" if above else f"from {low} to {high}"
         fault = "is negative" if number < 0 else "is out of bounds"
         raise ValueError(f"{shown(value)} {fault}, write a number {bounds}")
     return number
+
+
+def _beyond(value: object) -> bool:
+    """Say whether a value is a number that is too large or too fine to be kept; files leave it as text."""
+    if not isinstance(value, str) or not value.isascii():
+        return False
+    if value.lower().lstrip("+-") in (".inf", "infinity"):
+        return True
+    try:
+        exponent = Decimal(value).adjusted() if value[:1] in "+-.0123456789" else 0
+    except ArithmeticError:
+        return False
+    return not MIN_EXPONENT <= exponent <= MAX_EXPONENT
 
 
 def read_float(value: object) -> float:
