@@ -39,7 +39,7 @@ def test_rounds_write_every_documented_metric_with_its_labels():
     place = world(workloads=[{"id": "w"}, {"id": "x", "on": "n1"}])
     plan = place.plan()
     proven = replace(plan, solver=replace(plan.solver, gap=0.001))
-    written = generate_latest(metrics.of_round(proven, place.snapshot, NOW_S, 1.5, 0)).decode()
+    written = generate_latest(metrics.of_round(proven, place.snapshot, "auto", NOW_S, 1.5, 0)).decode()
     found = {}
     for name, labels in re.findall(r"^(gangplan_\w+)(?:\{(.*?)\})? ", written, re.MULTILINE):
         found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))

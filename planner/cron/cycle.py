@@ -188,7 +188,8 @@ class Cycle:
         run = self.site.run
         try:
             if run.metrics is not None:
-                found = metrics.of_round(plan, snapshot, int(time.time()), seconds, failed)
+                asked = self.site.solver.backend
+                found = metrics.of_round(plan, snapshot, asked, int(time.time()), seconds, failed)
                 metrics.write(Path(run.metrics), found)
             if run.pages is not None:
                 self._draw(Path(run.pages), plan, snapshot)

@@ -106,7 +106,10 @@ def _note_failure(site: Site, error: GangplanError) -> None:
     """Let the metrics say that a round came to nothing; another host's round is no failure."""
     if site.run.metrics is None or isinstance(error, LockedError):
         return
+    path = Path(site.run.metrics)
     try:
-        metrics.write(Path(site.run.metrics), metrics.of_failure(int(time.time()), error.exit_code))
+        metrics.write(
+            path, metrics.of_failure(int(time.time()), error.exit_code, metrics.last_success_s(path))
+        )
     except InputError as fault:
         journal.warn("not published", fault=str(fault))

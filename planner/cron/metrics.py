@@ -6,9 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
 from planner.atomic import write_atomic
-from planner.model.plan import Plan
+from planner.model.plan import Plan, SolverSummary
 from planner.model.snapshot import Snapshot
 
 
@@ -17,17 +18,44 @@ def write(path: Path, registry: CollectorRegistry) -> None:
     write_atomic(path, generate_latest(registry))
 
 
-def of_failure(time_s: int, exit_code: int) -> CollectorRegistry:
-    """Return the metrics of a round that came to nothing."""
+LAST_SUCCESS = "last_success_time_seconds"
+
+
+def last_success_s(path: Path) -> float | None:
+    """Return when a round was last carried out, by the metrics that are there; None where they do not say."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        text = "".join(line for line in lines if line.startswith(f"gangplan_{LAST_SUCCESS} "))
+        return next((s.value for f in text_string_to_metric_families(text) for s in f.samples), None)
+    except (OSError, ValueError):
+        return None
+
+
+def of_failure(time_s: int, exit_code: int, success_s: float | None) -> CollectorRegistry:
+    """Return the metrics of a round that came to nothing; `success_s`: of the last success, None = never."""
+    registry = _of_end(time_s, exit_code)
+    if success_s is not None:
+        _last_success(registry, success_s)
+    return registry
+
+
+def _of_end(time_s: int, exit_code: int) -> CollectorRegistry:
     registry = CollectorRegistry()
     _gauge(registry, "round_exit_code", "Exit code of the newest round; 0 = it was carried out.", exit_code)
     _gauge(registry, "round_time_seconds", "When the newest round ended, epoch seconds.", time_s)
     return registry
 
 
-def of_round(plan: Plan, snapshot: Snapshot, time_s: int, seconds: float, failed: int) -> CollectorRegistry:
-    """Return the metrics of a round that was carried out; `failed`: starts that the source did not do."""
-    registry = of_failure(time_s, 0)
+def of_round(
+    plan: Plan, snapshot: Snapshot, asked: str, time_s: int, seconds: float, failed: int
+) -> CollectorRegistry:
+    """Return the metrics of a round that was carried out.
+
+    `asked`: the back end of the site file; `failed`: starts that the source did not do.
+    """
+    registry = _of_end(time_s, 0)
+    _last_success(registry, time_s)
+    _maker(registry, plan.solver, asked)
     _gauge(registry, "round_seconds", "How long the newest round took.", seconds)
     _gauge(registry, "solve_seconds", "How long its plan took to make.", plan.solver.seconds)
     _gauge(registry, "failed_starts", "Starts that the source did not carry out.", failed)
@@ -40,6 +68,20 @@ def of_round(plan: Plan, snapshot: Snapshot, time_s: int, seconds: float, failed
     _allocations(registry, plan)
     _fragmentation(registry, plan)
     return registry
+
+
+def _last_success(registry: CollectorRegistry, time_s: float) -> None:
+    _gauge(registry, LAST_SUCCESS, "When a round was last carried out, epoch seconds.", time_s)
+
+
+def _maker(registry: CollectorRegistry, solver: SolverSummary, asked: str) -> None:
+    """Say which rung made the plan; a greedy plan that is proven, or decided nothing, is no fallback."""
+    about = "1 for the rung that made the plan, and what is known of it."
+    made = Gauge("gangplan_plan_by", about, ["backend", "status"], registry=registry)
+    made.labels(solver.backend, solver.status).set(1)
+    fell = asked != "greedy" and solver.backend == "greedy" and solver.status != "optimal"
+    about = "1 where a solver was asked for and the greedy plan stood, unproven."
+    _gauge(registry, "fallback", about, int(fell))
 
 
 def _gauge(registry: CollectorRegistry, name: str, about: str, value: float) -> None:
