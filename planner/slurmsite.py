@@ -1,4 +1,4 @@
-"""What the `source` of a Slurm site says that means nothing: levels, and rules that no job can meet."""
+"""What the `source` of a Slurm site says that means nothing: in levels, partitions and rules."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ def payers(leaves: Iterable[tuple[str, BudgetEntry]]) -> list[str]:
 def check_slurm(document: Document, entry: SlurmEntry, allocations: list[str]) -> None:
     """Report what is well-formed and yet no cluster can follow; `allocations`: see `payers`."""
     check_levels(document, entry.levels, ("source", "levels"))
+    if "partitions" in entry.model_fields_set and not entry.partitions:
+        document.contradiction(("source", "partitions"), "is empty, name one or leave the key out for all")
     for i, rule in enumerate(entry.rules):
         _check_rule(document, entry, rule, i, allocations)
 

@@ -39,7 +39,7 @@ class SlurmEntry(Entry):
     """This source."""
     levels: list[Name] = Field(default=[])
     """Names for the switch levels, outermost first; default: spine, block, leaf."""
-    partitions: list[Name] = Field(default=[], min_length=1)
+    partitions: list[Name] = Field(default=[])
     """Partitions that gangplan plans; by default all."""
     allocation: Literal["comment", "account"] = "comment"
     """Whether a job's comment may say who pays, or its account alone does."""

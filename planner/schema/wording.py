@@ -85,10 +85,6 @@ def _list(error: ErrorDetails, model: type[BaseModel]) -> str:
     return f"{shown(error['input'])} is not a list, write [a, b] or a line with - for each entry"
 
 
-def _short(error: ErrorDetails, model: type[BaseModel]) -> str:
-    return "is empty, write at least one entry or leave the key out"
-
-
 def _own(error: ErrorDetails, model: type[BaseModel]) -> str:
     return str(error["ctx"]["error"])
 
@@ -104,7 +100,6 @@ _WORDS: dict[str, Callable[[ErrorDetails, type[BaseModel]], str]] = {
     "literal_error": _literal,
     "missing": _missing,
     "model_type": _mapping,
-    "too_short": _short,
     "value_error": _own,
 }
 

@@ -200,7 +200,7 @@ def test_a_tree_that_cannot_mean_anything_is_refused(text, key, fix):
         ("source: {type: kubernetes}", "source.type", "write one of slurm"),
         ("source: {type: slurm, levels: [leaf, leaf]}", "source.levels[1]", "name each level once"),
         ("source: {type: slurm, levels: [node]}", "source.levels[0]", "leave it out"),
-        ("source: {type: slurm, partitions: []}", "source.partitions", "or leave the key out"),
+        ("source: {type: slurm, partitions: []}", "source.partitions", "leave the key out for all"),
         ("source: {type: slurm, rules: [{min_runtime: 1h}]}", "source.rules[0]", "account, qos or partition"),
         ("source: {type: slurm, rules: [{account: x}]}", "source.rules[0]", "sets nothing, write allocation"),
         (
@@ -231,6 +231,12 @@ def test_a_rule_may_name_who_pays_as_jobs_do():
         rule = f"source: {{type: slurm, rules: [{{account: y, allocation: {name}}}]}}"
         assert parse_site(f"{budgets}\n{rule}", "s")
     assert "write one of a/b, a/c, b, x" in one(f"{budgets}\n{rule.replace('x', 'zzz')}")
+
+
+def test_all_that_means_nothing_in_a_source_is_told_at_once():
+    source = "source:\n  type: slurm\n  levels: [node]\n  partitions: []\n  rules: [{account: x}]\n"
+    found = [(4, "source.levels[0]"), (5, "source.partitions"), (6, "source.rules[0]")]
+    assert places(refused(with_budgets(source))) == found
 
 
 def test_what_pays_is_not_judged_by_a_tree_that_is_malformed():
