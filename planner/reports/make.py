@@ -14,9 +14,9 @@ from planner.model.site import Site
 from planner.planfile import load_plan
 from planner.reports.frames import books
 from planner.reports.frames.compared import Compared
-from planner.reports.frames.moment import DAY_S, most_waited_for_s, simulated_site, snapshot_at
+from planner.reports.frames.moment import most_waited_for_s, simulated_site, snapshot_at
 from planner.reports.frames.scene import Scene, scene_of
-from planner.reports.frames.simulated import Simulated, open_simulation
+from planner.reports.frames.simulated import DAY_S, Simulated, open_simulation
 from planner.reports.frames.timeline import of_scene, of_simulation
 from planner.reports.pages import allocations, compare, fragmentation, timeline
 from planner.reports.pages.document import render

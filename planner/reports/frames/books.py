@@ -81,7 +81,7 @@ def of_simulation(found: Simulated, window_s: int = WINDOW_S) -> Books:
     )
     first = max(0, -(-found.end_s // 3600) - window_s // 3600)
     recent = hourly[hourly["hour"] >= first]
-    span = f"the {found.end_s / 86_400:.3g} days of the simulation"
+    span = f"the {found.length.removeprefix('1 ')} of the simulation"
     return Books(hourly, _sums(recent, shares), _sums(hourly, shares), "GPU-hours", span)
 
 
