@@ -14,6 +14,7 @@ from planner.model.budget import leaf_shares
 from planner.model.plan import ShareRow
 from planner.model.site import Site
 from planner.reports.frames.simulated import Simulated
+from planner.reports.frames.subtree import within
 from solver.window import HOUR_MICRO_S
 
 WINDOW_S = 604_800
@@ -55,10 +56,7 @@ class Books:
 
     def under(self, path: str) -> Books:
         """Return the books of one subtree; InputError where no allocation lies in it."""
-        kept = [a for a in self.whole["allocation"] if a == path or a.startswith(f"{path}/")]
-        if not kept:
-            known = ", ".join(sorted({a.partition("/")[0] for a in self.whole["allocation"]}))
-            raise InputError([f"--under: no allocation is {path} or below it, write one of {known}"])
+        kept = within(path, self.whole["allocation"])
         frames = (self.hourly, self.window, self.whole)
         hourly, window, whole = (f[f["allocation"].isin(kept)].reset_index(drop=True) for f in frames)
         return replace(self, hourly=hourly, window=window, whole=whole)
