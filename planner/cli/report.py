@@ -25,7 +25,7 @@ SITE = "site"
 )
 @click.option("--plan", "plan_path", type=PATH, help="The plan of that snapshot; default: one is made.")
 @click.option("--site", "site_path", type=PATH, help="Site file; needed with a snapshot or a ledger.")
-@click.option("--under", help="Only allocations at or below this path.")
+@click.option("--under", help="For `allocations` and `timeline`: only allocations at or below this path.")
 @click.option("--ledger", "ledger_url", help="For `site`: last rounds and history from this ledger.")
 @click.option("--now", help="For a ledger: end of the window (ISO 8601 with offset); default: the present.")
 @click.option("--stale-after", default="15m", show_default=True, help="For `site`: age at which it says so.")

@@ -7,24 +7,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.errors import InputError
-from planner.ledger.store import open_ledger
-from planner.model.plan import Plan
+from planner.errors import InputError, PlanRejectedError, SourceError
+from planner.ledger.store import Ledger, open_ledger
 from planner.model.site import Site
 from planner.planfile import load_plan
 from planner.reports.frames import books
 from planner.reports.frames.compared import Compared
-from planner.reports.frames.moment import DAY_S, most_waited_for_s, simulated_site, snapshot_at
+from planner.reports.frames.moment import most_waited_for_s, simulated_site, snapshot_at
 from planner.reports.frames.scene import Scene, scene_of
-from planner.reports.frames.simulated import Simulated, open_simulation
+from planner.reports.frames.simulated import DAY_S, Simulated, open_simulation
 from planner.reports.frames.timeline import of_scene, of_simulation
 from planner.reports.pages import allocations, compare, fragmentation, timeline
 from planner.reports.pages.document import render
-from planner.reports.pages.site import pages_of
-from planner.round import plan_round
+from planner.reports.pages.site import pages_of_scene
 from planner.site import load_site
 from planner.snapshot import load_snapshot
 from planner.units import format_time, parse_duration, parse_time
+from planner.verify import verify
+
+OF_SUBTREES = ("allocations", "timeline")
+"""Kinds that can keep to one subtree of the budgets."""
+
+_SOURCES = "name a snapshot, the folder of a simulation or comparison, or the URL of a ledger"
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,14 @@ class Request:
         return Path(self.source)
 
     def check(self) -> None:
-        """Raise InputError where there is nothing of the name of the source."""
+        """Raise InputError where the source is not there, or the kind takes no `--under`."""
+        if not self.source:
+            raise InputError([f"--from: is empty, {_SOURCES}"])
         if not self.is_ledger and not self.path.exists():
-            fix = "name a snapshot, the folder of a simulation or comparison, or the URL of a ledger"
-            raise InputError([f"{self.source}: is not there, {fix}"])
+            raise InputError([f"{self.source}: is not there, {_SOURCES}"])
+        if self.under is not None and self.kind not in OF_SUBTREES:
+            fix = f"leave it out; {' and '.join(OF_SUBTREES)} take it"
+            raise InputError([f"--under: {self.kind} shows all allocations, {fix}"])
 
     def site(self) -> Site:
         """Read the site file; InputError where none was named."""
@@ -72,7 +80,7 @@ def make(request: Request) -> str:
 def _allocations(request: Request) -> str:
     if request.is_ledger:
         site, now_s = request.site(), _now_s(request.now)
-        found = books.of_ledger(site, open_ledger(request.source), now_s)
+        found = books.of_ledger(site, _ledger(request.source), now_s)
         source = f"Ledger {request.source.rpartition('@')[2]}, at {format_time(now_s)}. Times are UTC."
     elif request.path.is_dir():
         simulated = open_simulation(request.path)
@@ -82,15 +90,9 @@ def _allocations(request: Request) -> str:
         found = books.of_simulation(simulated, window_s)
         source = f"Simulation: {simulated.title}"
     else:
-        site = request.site()
-        snapshot = load_snapshot(request.path, site)
-        plan = (
-            plan_round(site, snapshot, "greedy")
-            if request.plan_path is None
-            else load_plan(request.plan_path)
-        )
-        found = books.of_shares(plan.shares)
-        source = f"Snapshot of {format_time(snapshot.time_s)}."
+        scene = _scene(request)
+        found = books.of_shares(scene.plan.shares)
+        source = f"Snapshot of {format_time(scene.now_s)}."
     return render(allocations.page(found, request.under, source))
 
 
@@ -111,12 +113,12 @@ def _timeline(request: Request) -> str:
     simulated = _simulated(request)
     if simulated is not None:
         found, names = of_simulation(simulated), list(simulated.shares)
-        return render(timeline.page(found, names, f"Simulation: {simulated.title}"))
+        return render(timeline.page(found, names, f"Simulation: {simulated.title}", request.under))
     scene = _scene(request)
     names = [row.allocation for row in scene.plan.shares]
     source = f"Snapshot of {format_time(scene.now_s)} and its plan. "
     source += "What runs is drawn on as if it stayed. Times are UTC."
-    return render(timeline.page(of_scene(scene), names, source))
+    return render(timeline.page(of_scene(scene), names, source, request.under))
 
 
 def _compare(request: Request) -> str:
@@ -135,10 +137,9 @@ def site_of(request: Request) -> dict[str, str]:
         stale_after_s = parse_duration(request.stale_after)
     except ValueError as error:
         raise InputError([f"--stale-after: {error}"]) from None
-    site = request.site()
-    snapshot = load_snapshot(request.path, site)
-    ledger = None if request.ledger_url is None else open_ledger(request.ledger_url)
-    return pages_of(site, snapshot, _plan(request), ledger, stale_after_s)
+    scene = _scene(request)
+    ledger = None if request.ledger_url is None else _ledger(request.ledger_url)
+    return pages_of_scene(scene, ledger, stale_after_s)
 
 
 def _simulated(request: Request) -> Simulated | None:
@@ -150,12 +151,27 @@ def _simulated(request: Request) -> Simulated | None:
 
 
 def _scene(request: Request) -> Scene:
+    """Return a snapshot with its plan; PlanRejectedError where a plan that was named breaks a rule."""
     site = request.site()
-    return scene_of(site, load_snapshot(request.path, site), _plan(request))
+    snapshot = load_snapshot(request.path, site)
+    if request.plan_path is None:
+        return scene_of(site, snapshot)
+    scene = scene_of(site, snapshot, load_plan(request.plan_path))
+    broken = verify(snapshot, scene.plan, site)
+    if broken:
+        raise PlanRejectedError([f"{request.plan_path}: {fault}" for fault in broken])
+    return scene
 
 
-def _plan(request: Request) -> Plan | None:
-    return None if request.plan_path is None else load_plan(request.plan_path)
+def _ledger(url: str) -> Ledger:
+    """Open a ledger; InputError where its file is something else."""
+    try:
+        return open_ledger(url)
+    except SourceError as error:
+        if "not a database" not in str(error):
+            raise
+        fix = "name the database of a ledger; a snapshot is named by its path, a plan by --plan"
+        raise InputError([f"{error}, {fix}"]) from None
 
 
 def _now_s(now: str | None) -> int:

@@ -14,6 +14,7 @@ from planner.model.budget import leaf_shares
 from planner.model.plan import ShareRow
 from planner.model.site import Site
 from planner.reports.frames.simulated import Simulated
+from planner.reports.frames.subtree import within
 from solver.window import HOUR_MICRO_S
 
 WINDOW_S = 604_800
@@ -55,10 +56,7 @@ class Books:
 
     def under(self, path: str) -> Books:
         """Return the books of one subtree; InputError where no allocation lies in it."""
-        kept = [a for a in self.whole["allocation"] if a == path or a.startswith(f"{path}/")]
-        if not kept:
-            known = ", ".join(sorted({a.partition("/")[0] for a in self.whole["allocation"]}))
-            raise InputError([f"--under: no allocation is {path} or below it, write one of {known}"])
+        kept = within(path, self.whole["allocation"])
         frames = (self.hourly, self.window, self.whole)
         hourly, window, whole = (f[f["allocation"].isin(kept)].reset_index(drop=True) for f in frames)
         return replace(self, hourly=hourly, window=window, whole=whole)
@@ -81,7 +79,7 @@ def of_simulation(found: Simulated, window_s: int = WINDOW_S) -> Books:
     )
     first = max(0, -(-found.end_s // 3600) - window_s // 3600)
     recent = hourly[hourly["hour"] >= first]
-    span = f"the {found.end_s / 86_400:.3g} days of the simulation"
+    span = f"the {found.length.removeprefix('1 ')} of the simulation"
     return Books(hourly, _sums(recent, shares), _sums(hourly, shares), "GPU-hours", span)
 
 

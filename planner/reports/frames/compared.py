@@ -12,13 +12,29 @@ import pandas as pd
 from planner.errors import InputError
 from planner.reports.frames.runs import preemptions_of, runs_of
 from planner.reports.frames.simulated import Simulated
+from planner.reports.frames.tables import read_columns
 from planner.simulation.compare import TABLE
+from planner.simulation.tables import Column
 
 CLASSES = ("all", "debug", "largest")
 """Of allocated workloads; the last two as the site defines them."""
 
 STEPS = np.linspace(0.0, 1.0, 101)
 """Shares of the workloads at which waits are read off."""
+
+FIGURES = (
+    "occupancy", "delivered_over_owed", "worst_delivered_over_owed", "wait_p50_s", "wait_p90_s",
+    "debug_wait_p90_s", "largest_wait_p90_s", "preemptions", "preempted_gpu_hours_lost", "goodput",
+)  # fmt: skip
+"""Figures of a case that the page shows."""
+
+COLUMNS = {
+    **dict.fromkeys(("case", "policy"), Column("string")),
+    **dict.fromkeys(("seed", *FIGURES), Column("float64")),
+}
+"""Columns that the table of a comparison must have."""
+
+FIX = "name a folder that `gangplan compare` has finished"
 
 BANDS = ("allocated", "unallocated", "idle", "unavailable")
 
@@ -31,12 +47,10 @@ class Compared:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """One row for each case: variant, seed and figures; InputError where there is no such table."""
-        path = self.folder / f"{TABLE}.parquet"
-        if not path.exists():
-            fix = "name a folder that `gangplan compare` has finished"
-            raise InputError([f"{path}: is not there, {fix}"])
-        frame = pd.read_parquet(path)
+        """One row for each case: variant, seed and figures; InputError without such a table."""
+        frame = read_columns(self.folder, TABLE, COLUMNS, FIX)
+        if frame.empty:
+            raise InputError([f"{self.folder / TABLE}.parquet: holds no case, {FIX}"])
         variant = frame["case"].str.replace(r",?seed=\d+$", "", regex=True)
         frame.insert(0, "variant", variant)
         return frame

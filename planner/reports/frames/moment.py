@@ -18,8 +18,6 @@ from planner.reports.frames.books import WINDOW_S
 from planner.reports.frames.simulated import Simulated
 from planner.simulation.cut import ORIGIN_S
 
-DAY_S = 86_400
-
 JOB = [
     "allocation", "replicas", "gpus_per_replica", "min_runtime_s", "resumable", "topology_required",
     "topology_preferred", "submitted_s",

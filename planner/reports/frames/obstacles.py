@@ -14,11 +14,16 @@ import pandas as pd
 
 from planner.reports.frames.scene import Scene
 from planner.units import format_time
+from solver.defragment import LEAST_COST
 from solver.fragmentation import cells
+from solver.shares import losses_gpu_s
 from solver.state import FOREVER_S, Ints, Level, NodeState
 
 ANYWHERE = "any nodes"
 """The level of a gang that requires none."""
+
+MOVE_GPU_S = round(LEAST_COST * 3600)
+"""What a move costs at least, so that fewer moves are better than more."""
 
 TEN = 10
 """Gangs that are looked at, the largest first."""
@@ -43,11 +48,11 @@ class Room:
     ready_s: int
 
 
-def rooms(scene: Scene, j: int, *, by_gpus: bool = False, anywhere: bool = False) -> list[Room]:
+def rooms(scene: Scene, j: int, *, by_loss: bool = False, anywhere: bool = False) -> list[Room]:
     """Return where gang `j` could stand, the best place first; empty where no place is large enough.
 
-    Best is where the last protection ends first and then the fewest GPUs are held; with `by_gpus` only the
-    GPUs count that are held on the nodes to clear. With `anywhere` it may stand on any nodes of a pool.
+    Best is where the last protection ends first and then the fewest GPUs are held; with `by_loss` only what
+    clearing the nodes throws away counts. With `anywhere` it may stand on any nodes of a pool.
     """
     w, nodes = scene.state.workloads, scene.state.nodes
     size, replicas = int(w.gpus_per_replica[j]), int(w.replicas[j])
@@ -55,8 +60,8 @@ def rooms(scene: Scene, j: int, *, by_gpus: bool = False, anywhere: bool = False
     seats = _Seats(
         free=np.where(fits, scene.free_gpus // size, 0),
         whole=np.where(fits, nodes.gpus // size, 0),
-        wait_s=np.zeros_like(scene.node_until_s) if by_gpus else scene.node_until_s - scene.now_s,
-        held_gpus=scene.held_gpus,
+        wait_s=np.zeros_like(scene.node_until_s) if by_loss else scene.node_until_s - scene.now_s,
+        toll=_losses(scene) if by_loss else scene.held_gpus,
     )
     segment = replicas if anywhere else int(w.segment[j]) or replicas
     domain = cells(scene.state, Level.NONE if anywhere else int(w.required[j]))
@@ -72,7 +77,7 @@ def rooms(scene: Scene, j: int, *, by_gpus: bool = False, anywhere: bool = False
             found += [[part] for part in parts]
         elif len(parts) >= replicas // segment:
             found.append(sorted(parts, key=_Part.cost)[: replicas // segment])
-    found.sort(key=lambda parts: (max(p.wait_s for p in parts), sum(p.held_gpus for p in parts)))
+    found.sort(key=lambda parts: (max(p.wait_s for p in parts), sum(p.toll for p in parts)))
     return [_room(scene, parts) for parts in found]
 
 
@@ -107,16 +112,19 @@ def in_the_way(scene: Scene, room: Room) -> list[int]:
 
 @dataclass
 class _Part:
-    """Room for one segment in one domain: its nodes, those to clear, and what clearing them takes."""
+    """Room for one segment in one domain: its nodes, those to clear, and what clearing them takes.
+
+    `toll` is in GPUs held, or in GPU-seconds lost.
+    """
 
     nodes: list[int]
     cleared: list[int]
     wait_s: int
-    held_gpus: int
+    toll: int
 
     def cost(self) -> tuple[int, int]:
         """Return what is compared: the time first."""
-        return self.wait_s, self.held_gpus
+        return self.wait_s, self.toll
 
 
 @dataclass(frozen=True)
@@ -126,29 +134,42 @@ class _Seats:
     free: Ints
     whole: Ints
     wait_s: Ints
-    held_gpus: Ints
+    toll: Ints
 
     def parts(self, nodes: Ints, segment: int) -> Iterator[_Part]:
         """Yield room for as many segments as the nodes of one domain can take, the best first."""
         offers = [(0, 0, n, int(self.free[n])) for n in nodes.tolist() if self.free[n]]
         offers += [
-            (int(self.wait_s[n]), int(self.held_gpus[n]), n, int(self.whole[n] - self.free[n]))
+            (int(self.wait_s[n]), int(self.toll[n]), n, int(self.whole[n] - self.free[n]))
             for n in nodes.tolist()
             if self.whole[n] > self.free[n]
         ]
         seats, part = 0, _Part([], [], 0, 0)
-        for wait_s, held_gpus, n, count in sorted(offers):
+        for wait_s, toll, n, count in sorted(offers):
             seats += count
             if n not in part.nodes:
                 part.nodes.append(n)
-            if (wait_s, held_gpus) != (0, 0):
+            if (wait_s, toll) != (0, 0):
                 part.cleared.append(n)
-                part.wait_s, part.held_gpus = max(part.wait_s, wait_s), part.held_gpus + held_gpus
+                part.wait_s, part.toll = max(part.wait_s, wait_s), part.toll + toll
             while seats >= segment:
                 yield part
                 seats -= segment
                 cleared = [n] if seats and n in part.cleared else []
                 part = _Part([n] if seats else [], cleared, wait_s if cleared else 0, 0)
+
+
+def losses(scene: Scene) -> Ints:
+    """Return what moving each workload throws away, int64[W], GPU-seconds: as the plan's advice counts it."""
+    return losses_gpu_s(scene.state) + MOVE_GPU_S
+
+
+def _losses(scene: Scene) -> Ints:
+    """Return what moving all that stands on each node throws away, int64[N], GPU-seconds."""
+    out = np.zeros(scene.state.nodes.count, dtype=np.int64)
+    there = np.unique(np.stack([scene.part_node, scene.part_workload]), axis=1)
+    np.add.at(out, there[0], losses(scene)[there[1]])
+    return out
 
 
 def _room(scene: Scene, parts: list[_Part]) -> Room:

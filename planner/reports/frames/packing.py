@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from planner.reports.frames.obstacles import TEN, in_the_way, rooms
+from planner.reports.frames.obstacles import TEN, in_the_way, losses, rooms
 from planner.reports.frames.scene import Scene
 from solver.decide import decide
 from solver.fragmentation import measure
 from solver.plan import Decisions
+from solver.shares import losses_gpu_s
 from solver.state import (
     FOREVER_S,
     Action,
@@ -33,7 +34,7 @@ from solver.state import (
 )
 
 TRIES = 6
-"""Places that are tried for each gang, the cheapest first."""
+"""Places that are tried for each gang besides the one that the plan advises, the cheapest first."""
 
 SEEDS = (1, 2, 3)
 """Orders in which nodes are taken away, or copies drawn: the middle one of the results is told."""
@@ -76,16 +77,14 @@ def moves(scene: Scene) -> pd.DataFrame:
     """Return for each of the largest pending gangs what would have to move so that it starts now.
 
     Whole workloads move, protected ones too, and unallocated work stops where it is in the way; `fits` says
-    whether all that moves, placed anew, has room beside the gang. Of the places tried the one that moves the
-    fewest GPUs.
+    whether all that moves, placed anew, has room beside the gang. Of the places tried, the one that the plan
+    advises among them, the one that throws least work away.
     """
     scene = scene.allocated_only()
     names = scene.encoded.names
     rows = []
     for j in scene.waiting[:TEN]:
-        tried = [(in_the_way(scene, room), room) for room in rooms(scene, j, by_gpus=True)[:TRIES]]
-        tried.sort(key=lambda found: _gpus(scene, found[0]))
-        best = next((moved for moved, _ in tried if _fits_after(scene, j, moved)), None)
+        best = next((moved for moved in _tried(scene, j) if _fits_after(scene, j, moved)), None)
         w = names.workloads[j]
         rows.append(
             {
@@ -93,11 +92,27 @@ def moves(scene: Scene) -> pd.DataFrame:
                 "gpus": w.gpus,
                 "fits": best is not None,
                 "moved_workloads": None if best is None else len(best),
-                "moved_gpus": None if best is None else _gpus(scene, best),
+                "moved_gpus": None if best is None else int(scene.state.workloads.gpus[best].sum()),
+                "lost_gpu_hours": None if best is None else _lost_gpu_hours(scene, best),
                 "moved": None if best is None else ", ".join(names.workloads[i].id for i in best),
             }
         )
-    return pd.DataFrame(rows, columns=["workload", "gpus", "fits", "moved_workloads", "moved_gpus", "moved"])
+    return pd.DataFrame(rows, columns=MOVED)
+
+
+MOVED = ["workload", "gpus", "fits", "moved_workloads", "moved_gpus", "lost_gpu_hours", "moved"]
+
+
+def _tried(scene: Scene, j: int) -> list[list[int]]:
+    """Return sets of workloads that could make room for gang `j`, the cheapest first."""
+    names, loss = scene.encoded.names, losses(scene)
+    allocated = scene.state.workloads.allocated
+    tried = [in_the_way(scene, room) for room in rooms(scene, j, by_loss=True)[:TRIES]]
+    for advice in scene.plan.defragmentation:
+        if advice.workload == names.workloads[j].id:
+            advised = [names.index[move.workload] for move in advice.moves]
+            tried.append([i for i in advised if allocated[i]])
+    return sorted(tried, key=lambda moved: (int(loss[moved].sum()), [names.workloads[i].id for i in moved]))
 
 
 def pack(scene: Scene) -> Packed:
@@ -177,8 +192,8 @@ def _standing(scene: Scene, kept: Bools) -> Spread:
     return Spread.of(parts)
 
 
-def _gpus(scene: Scene, js: list[int]) -> int:
-    return int(scene.state.workloads.gpus[js].sum())
+def _lost_gpu_hours(scene: Scene, js: list[int]) -> float:
+    return float(losses_gpu_s(scene.state)[js].sum()) / 3600
 
 
 def _fits_after(scene: Scene, j: int, moved: list[int]) -> bool:

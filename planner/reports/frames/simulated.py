@@ -9,25 +9,28 @@ from typing import Any
 
 import pandas as pd
 
-from planner.simulation.output import read_summary, read_table
+from planner.reports.frames.tables import checked, checked_summary
+from planner.words import count
+
+DAY_S = 86_400
 
 
 def open_simulation(folder: Path) -> Simulated:
     """Return what a simulation left in a folder; InputError where it has not finished there."""
-    read_summary(folder)
+    checked_summary(folder)
     return Simulated(folder)
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """What a simulation left in `folder`; each table is an InputError where this version cannot read it."""
+    """What a simulation left in `folder`; each table is an InputError where it cannot be used."""
 
     folder: Path
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """Its figures."""
-        return read_summary(self.folder)
+        return checked_summary(self.folder)
 
     @property
     def end_s(self) -> int:
@@ -35,53 +38,57 @@ class Simulated:
         return int(self.summary["end_s"])
 
     @property
+    def length(self) -> str:
+        """From start to end in days, `1 day` or `29.5 days`."""
+        return count(float(f"{self.end_s / DAY_S:.3g}"), "day")
+
+    @property
     def title(self) -> str:
         """What was simulated, in a few words."""
-        days = self.end_s / 86_400
-        return f"{self.summary['policy']}, {days:.3g} days, {int(self.nodes['gpus'].sum()):,} GPUs"
+        return f"{self.summary['policy']}, {self.length}, {int(self.nodes['gpus'].sum()):,} GPUs"
 
     @cached_property
     def allocations(self) -> pd.DataFrame:
         """By hour and allocation: owed, delivered, demand."""
-        return read_table(self.folder, "allocations")
+        return checked(self.folder, "allocations")
 
     @cached_property
     def hours(self) -> pd.DataFrame:
         """By hour: where the GPU time went."""
-        return read_table(self.folder, "hours")
+        return checked(self.folder, "hours")
 
     @cached_property
     def events(self) -> pd.DataFrame:
         """Everything that happened, in order."""
-        return read_table(self.folder, "events")
+        return checked(self.folder, "events")
 
     @cached_property
     def workloads(self) -> pd.DataFrame:
         """How each workload fared."""
-        return read_table(self.folder, "workloads")
+        return checked(self.folder, "workloads")
 
     @cached_property
     def cluster(self) -> pd.DataFrame:
         """The cluster at regular times."""
-        return read_table(self.folder, "cluster")
+        return checked(self.folder, "cluster")
 
     @cached_property
     def promises(self) -> pd.DataFrame:
         """Every start that was promised."""
-        return read_table(self.folder, "promises")
+        return checked(self.folder, "promises")
 
     @cached_property
     def nodes(self) -> pd.DataFrame:
         """The machines."""
-        return read_table(self.folder, "nodes")
+        return checked(self.folder, "nodes")
 
     @cached_property
     def outages(self) -> pd.DataFrame:
         """How the health of nodes changed."""
-        return read_table(self.folder, "outages")
+        return checked(self.folder, "outages")
 
     @cached_property
     def shares(self) -> dict[str, float]:
         """Share of each allocation."""
-        frame = read_table(self.folder, "shares")
+        frame = checked(self.folder, "shares")
         return dict(zip(frame["allocation"], frame["share"], strict=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from bisect import insort
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,27 @@ class Timeline:
     gainers: dict[int, list[str]]
     holds: pd.DataFrame
     workloads: pd.DataFrame
+
+    def of(self, allocations: Sequence[str]) -> Timeline:
+        """Return the timeline with the runs and reservations of these allocations alone.
+
+        Others stay known by name where a workload of these made room for them.
+        """
+        mine = self.runs["allocation"].isin(allocations)
+        row = pd.Series(np.cumsum(mine) - 1, self.runs.index)
+        bars = self.bars[self.bars["run"].isin(self.runs.index[mine])]
+        gainers = {int(row[i]): names for i, names in self.gainers.items() if mine[i]}
+        named = {name for names in gainers.values() for name in names}
+        ours = self.workloads["allocation"].isin(allocations)
+        holders = set(self.workloads["id"][ours])
+        return replace(
+            self,
+            runs=self.runs[mine].reset_index(drop=True),
+            bars=bars.assign(run=row[bars["run"]].to_numpy()).reset_index(drop=True),
+            gainers=gainers,
+            holds=self.holds[self.holds["workload"].isin(holders)].reset_index(drop=True),
+            workloads=self.workloads[ours | self.workloads["id"].isin(named)].reset_index(drop=True),
+        )
 
 
 class Rows:

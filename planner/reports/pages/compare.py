@@ -107,9 +107,10 @@ def _bands(found: Compared) -> Chart:
     frame = frames.bands(found)
     idle = frame["idle"].to_numpy()
     best, worst = frame.iloc[int(idle.argmin())], frame.iloc[int(idle.argmax())]
-    sentence = (
-        f"{best['variant']} left {best['idle']:.1%} of the GPUs idle, {worst['variant']} {worst['idle']:.1%}"
-    )
+    least, most = f"{best['idle']:.1%}", f"{worst['idle']:.1%}"
+    sentence = f"{best['variant']} left {least} of the GPUs idle, {worst['variant']} {most}"
+    if least == most:
+        sentence = f"All left the same part of the GPUs idle, {least}"
     key = list(zip(figures.BAND_COLOURS.values(), figures.BAND_COLOURS, strict=True))
     about = "What became of all GPU time: charged, used free of charge, idle, or on nodes that were down."
     return Chart("bands", sentence, [Panel(figures.bands(frame))], frame, about, [(c, n) for c, n in key])

@@ -150,7 +150,11 @@ def _moving(move: pd.Series) -> tuple[str, str]:
     who = (
         f"{count(move['moved_workloads'], 'workload')} ({move['moved']}), {count(move['moved_gpus'], 'GPU')}"
     )
-    return "Moving:", f"{who}, would have room elsewhere. gangplan moves nothing that runs; their owners can."
+    lost = f"{move['lost_gpu_hours']:.1f} GPU-hours of work would be lost"
+    return (
+        "Moving:",
+        f"{who}, would have room elsewhere; {lost}. gangplan moves nothing that runs; their owners can.",
+    )
 
 
 def _budget(scene: Scene, allocation: str) -> list[tuple[str, str]]:
@@ -225,6 +229,7 @@ def _moves(found: _Findings) -> Grid:
             number(row.gpus),
             number(row.moved_workloads),
             number(row.moved_gpus),
+            number(row.lost_gpu_hours, 1),
             row.moved or "-",
         )
         for row in frame.itertuples()
@@ -233,13 +238,14 @@ def _moves(found: _Findings) -> Grid:
     could = int(frame["fits"].sum()) if len(frame) else 0
     sentence = f"What would help, moves: {could} of the {len(frame)} largest gangs would fit if others moved"
     about = (
-        "The cheapest set of allocated workloads found that would have room elsewhere; unallocated work "
-        "stops where it is in the way. Rank is not asked here: it may still be the turn of others."
+        "The set of allocated workloads found that would have room elsewhere and throws least work away, as "
+        "`gangplan plan` counts it; unallocated work stops where it is in the way. Rank is not asked here: "
+        "it may still be the turn of others."
     )
     return Grid(
         "moves",
         sentence,
-        ("Gang", "GPUs", "Workloads to move", "GPUs to move", "Which"),
+        ("Gang", "GPUs", "Workloads to move", "GPUs to move", "GPU-hours lost", "Which"),
         rows,
         frame,
         about,

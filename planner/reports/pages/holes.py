@@ -133,9 +133,14 @@ def _sizes(scene: Scene) -> Chart:
         worst = frame.iloc[int(lost.argmax())]
         sentence = (
             f"Gangs of {worst['gang_gpus']:,} fill {worst['gang_gpus'] * worst[column]:,} of the "
-            f"{opened:,} open GPUs; standing together these would hold {worst['together']:,} such gangs"
+            f"{opened:,} open GPUs; standing together they would hold "
+            f"{_gangs(int(worst['together']))}"
         )
     about = "Hole filling: gangs of one size are put in until none fits. The number is how many fit."
     key = [(HUES[0], "each in one domain")] if column == "in_one_domain" else []
     key += [(UNALLOCATED, "on any nodes"), (IDLE, "if all open GPUs stood together")]
     return Chart("sizes", sentence, [Panel(figures.sizes(frame))], frame, about, key)
+
+
+def _gangs(number: int) -> str:
+    return "1 such gang" if number == 1 else f"{number:,} such gangs"

@@ -75,7 +75,11 @@ def pages_of(
     stale_after_s: int = STALE_AFTER_S,
 ) -> dict[str, str]:
     """Return all files of a site by their names, the plan among them; where there is none, one is made."""
-    scene = scene_of(site, snapshot, plan)
+    return pages_of_scene(scene_of(site, snapshot, plan), ledger, stale_after_s)
+
+
+def pages_of_scene(scene: Scene, ledger: Ledger | None, stale_after_s: int = STALE_AFTER_S) -> dict[str, str]:
+    """Return all files of the site of a snapshot and its plan by their names, the plan among them."""
     rounds = None if ledger is None else queue.last_rounds(ledger)
     contents = Contents(scene, of_shares(scene.plan.shares), rounds, int(time.time()), stale_after_s)
     text = json.dumps(plan_to_dict(scene.plan), indent=1, ensure_ascii=False) + "\n"

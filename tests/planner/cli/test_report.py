@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from planner.ledger.demand import observe_stretch
 from planner.ledger.store import connect
+from planner.reports.frames.simulated import open_simulation
+from planner.reports.frames.subtree import within
+from planner.reports.frames.timeline import of_simulation
 from tests.planner.cli.calling import gangplan, refused
 from tests.planner.simulation.comparing import write_inputs
 from tests.planner.worlds import NOW, NOW_S
@@ -74,6 +79,54 @@ def test_a_subtree_shows_its_allocations_and_no_other(tmp_path):
     assert "vision" not in shown
 
 
+def test_a_timeline_of_a_subtree_tells_of_no_other(simulated, tmp_path):
+    shares = pd.read_parquet(simulated / "shares.parquet")["allocation"].tolist()
+    top = shares[0].partition("/")[0]
+    others = [a for a in shares if a.partition("/")[0] != top]
+    assert others
+    found = open_simulation(simulated)
+    whole = of_simulation(found)
+    mine = whole.of(within(top, shares))
+    kept = whole.runs[whole.runs["allocation"].str.partition("/")[0] == top]
+    assert 0 < len(kept) < len(whole.runs)
+    assert mine.runs.to_dict("list") == kept.to_dict("list")
+    drawn = whole.bars.assign(who=whole.runs["workload"][whole.bars["run"]].to_numpy())
+    again = mine.bars.assign(who=mine.runs["workload"][mine.bars["run"]].to_numpy())
+    columns = ["who", "row", "rows"]
+    assert again[columns].to_numpy().tolist() == (
+        drawn[drawn["who"].isin(kept["workload"])][columns].to_numpy().tolist()
+    )
+    out = tmp_path / "page.html"
+    assert report("timeline", "--from", simulated, "--under", top, "--out", out).code == 0
+    assert f"<h1>Timeline of {top}</h1>" in out.read_text()
+
+
+@pytest.mark.parametrize("kind", ["allocations", "fragmentation", "timeline", "site"])
+def test_a_plan_that_breaks_a_rule_is_not_drawn(tmp_path, kind):
+    plan = tmp_path / "plan.json"
+    inputs = ("--site", SITE, "--snapshot", SNAPSHOT, "--backend", "greedy")
+    assert gangplan("plan", *inputs, "--out", plan).code == 0
+    data = json.loads(plan.read_text())
+    start = next(d for d in data["decisions"] if d["action"] == "start")
+    start["placement"] = [{**start["placement"][0], "gpus": 1}]
+    plan.write_text(json.dumps(data))
+    args = ("--from", SNAPSHOT, "--site", SITE, "--plan", plan, "--out", tmp_path / "out")
+    errors = refused(report(kind, *args), 3)
+    assert any(start["workload"] in error for error in errors)
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
+
+
+def test_a_simulation_of_one_day_is_called_one_day(tmp_path):
+    write_inputs(tmp_path, length=1)
+    inputs = ("--site", tmp_path / "site.yaml", "--trace", tmp_path / "work-0.csv", "--days", "1")
+    assert gangplan("simulate", *inputs, "--policy", "fifo", "--out", tmp_path / "out").code == 0
+    for kind in ("allocations", "timeline"):
+        assert report(kind, "--from", tmp_path / "out", "--out", tmp_path / "page.html").code == 0
+        text = (tmp_path / "page.html").read_text()
+        assert "1 days" not in text
+        assert "1.0 days" not in text
+
+
 @pytest.mark.parametrize(
     ("kind", "args", "fault"),
     [
@@ -93,6 +146,14 @@ def test_a_subtree_shows_its_allocations_and_no_other(tmp_path):
         ("site", ["--from", ROOT / "docs", "--site", SITE], "a site shows the present"),
         ("site", ["--from", SNAPSHOT, "--site", SITE, "--stale-after", "15"], "--stale-after: "),
         ("allocations", ["--from", SNAPSHOT, "--site", SITE, "--under", "nobody"], "no allocation is nobody"),
+        ("timeline", ["--from", SNAPSHOT, "--site", SITE, "--under", "nobody"], "no allocation is nobody"),
+        *(
+            (kind, ["--from", SNAPSHOT, "--site", SITE, "--under", path], "allocations and timeline take it")
+            for kind in ("fragmentation", "compare", "site")
+            for path in ("nobody", "language")
+        ),
+        ("allocations", ["--from", ""], "--from: is empty, name a snapshot"),
+        ("allocations", ["--from", f"sqlite:///{SNAPSHOT}", "--site", SITE], "name the database of a ledger"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_and_nothing_is_written(tmp_path, kind, args, fault):

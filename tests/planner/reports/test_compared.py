@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from planner.errors import InputError
 from planner.reports.frames import compared as frames
 from planner.reports.frames.compared import BANDS, Compared
+from planner.reports.pages import compare
 from tests.planner.cli.calling import gangplan
 from tests.planner.simulation.comparing import write_inputs
 
@@ -81,3 +83,19 @@ def test_the_matrix_holds_all_that_the_summaries_say_was_lost(found):
 def test_a_folder_without_a_comparison_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"compare\.parquet: is not there"):
         _ = Compared(tmp_path).rows
+
+
+@pytest.mark.parametrize(
+    ("idle", "sentence"),
+    [
+        ((0.0011, 0.0012), "All left the same part of the GPUs idle, 0.1%"),
+        ((0.011, 0.012), "a left 1.1% of the GPUs idle, b 1.2%"),
+    ],
+)
+def test_the_headline_of_idle_gpus_tells_a_difference_only_where_it_shows_one(
+    found, monkeypatch, idle, sentence
+):
+    rows = pd.DataFrame({"variant": ["a", "b"], **dict.fromkeys(BANDS, 0.0)}).assign(idle=idle)
+    monkeypatch.setattr(frames, "bands", lambda _: rows)
+    charts = {part.name: part for part in compare.page(found, "").parts}
+    assert charts["bands"].sentence == sentence

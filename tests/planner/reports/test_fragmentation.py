@@ -15,6 +15,7 @@ from benchmarks.random_snapshots import random_case
 from planner.errors import InputError
 from planner.reports.frames import fragmentation as frames
 from planner.reports.frames.scene import scene_of
+from planner.reports.pages import holes
 from planner.site import parse_site
 from planner.snapshot import parse_snapshot
 from tests.planner.reports.folders import PLAYED
@@ -151,3 +152,11 @@ def test_a_plan_on_unknown_nodes_is_refused():
     here, other = world(workloads=[{"id": "w"}]), world(workloads=[{"id": "w"}], nodes="m1")
     with pytest.raises(InputError, match="node m1, which is not in the snapshot"):
         scene_of(here.site, here.snapshot, other.plan())
+
+
+def test_one_gang_that_would_fit_is_one_gang():
+    half = {"allocation": "b", "gpus": 4, "ran": "10m", "min_runtime": "2h"}
+    here = world(workloads=[{**half, "id": f"w{n}", "on": f"n{n}"} for n in (1, 2)], nodes="n[1-2]")
+    scene = scene_of(here.site, here.snapshot)
+    (sizes,) = (part for part in holes.now(scene, frames.by_level(scene)) if part.name == "sizes")
+    assert sizes.sentence.endswith("8 open GPUs; standing together they would hold 1 such gang")

@@ -152,6 +152,22 @@ def test_one_small_run_moves_so_that_a_gang_fits():
     assert told[0]["moved"] in ("x", "y")
 
 
+def test_the_run_that_loses_less_work_moves_and_the_page_agrees_with_the_plan():
+    late = {"on": "n1", "allocation": "b", "gpus": 4, "min_runtime": "1h"}
+    runs = [
+        {**late, "id": "long", "ran": "9h", "resumable": False},
+        {**late, "id": "short", "on": "n2", "ran": "2h", "resumable": False},
+    ]
+    for order in (runs, runs[::-1]):
+        found = scene(
+            [*order, {"id": "w", "gpus": 4, "replicas": 2, "topology": {"required": "node"}}], "n[1-2]"
+        )
+        told = moves(found).to_dict("records")
+        assert [(m["moved"], m["lost_gpu_hours"]) for m in told] == [("short", 8.0)]
+        (advice,) = found.plan.defragmentation
+        assert ([m.workload for m in advice.moves], advice.lost_gpu_hours) == (["short"], 8.0)
+
+
 def test_where_all_is_full_no_move_helps():
     found = scene([guarded("x", "n[1-2]"), {"id": "w"}], "n[1-2]")
     assert moves(found)["fits"].tolist() == [False]
