@@ -19,6 +19,9 @@ from planner.words import shown, some
 
 FIX = "simulate again"
 
+LONGEST_S = 2**31
+"""Ends from here on do not fit the timeline, which counts seconds in 32 bits."""
+
 MAY_BE_EMPTY = frozenset(
     {
         "first_start_s", "end_s", "wait_s", "budget_wait_s", "placement_wait_s", "promised_start_s",
@@ -44,7 +47,7 @@ def checked_summary(folder: Path) -> dict[str, Any]:
     found = read_summary(folder)
     end_s, policy = found["end_s"], found.get("policy")
     faults = []
-    if isinstance(end_s, bool) or not isinstance(end_s, int) or end_s < 0:
+    if isinstance(end_s, bool) or not isinstance(end_s, int) or not 0 <= end_s < LONGEST_S:
         faults.append(f"end_s: {shown(end_s)} is no whole number of seconds")
     if not isinstance(policy, str):
         faults.append(f"policy: {shown(policy)} is no name of a policy")
@@ -70,10 +73,13 @@ def read_columns(folder: Path, table: str, columns: Mapping[str, Column], fix: s
     frame = read_table(folder, table)
     wanted = {name: column for name, column in columns.items() if not name.endswith("<level>")}
     missing = [name for name in wanted if name not in frame]
-    faults = [f"is not the table {table}, as it has no column {some(missing)}"] if missing else []
-    for name, column in wanted.items():
-        if name in frame and not _is_of_kind(frame[name], column, name in MAY_BE_EMPTY):
-            faults.append(f"column {name}: is not all {KINDS[column.type]}")
+    if missing:
+        raise InputError([f"{path}: is not the table {table}, as it has no column {some(missing)}, {fix}"])
+    faults = [
+        f"column {name}: is not all {KINDS[column.type]}"
+        for name, column in wanted.items()
+        if not _is_of_kind(frame[name], column, name in MAY_BE_EMPTY)
+    ]
     if faults:
         raise InputError([f"{path}: {fault}, {fix}" for fault in faults])
     return frame

@@ -50,9 +50,9 @@ def test_every_table_that_a_simulation_wrote_is_read(n):
 @pytest.mark.parametrize(("table", "other"), list(permutations(COLUMNS, 2)))
 def test_another_table_in_the_place_of_one_is_named_with_a_column_that_it_lacks(folder, table, other):
     shutil.copy(folder / f"{other}.parquet", folder / f"{table}.parquet")
-    faults = faults_of(checked, folder, table)
-    assert faults[0].startswith(f"{folder / table}.parquet: is not the table {table}, as it has no column ")
-    assert all(fault.endswith(", simulate again") for fault in faults)
+    (fault,) = faults_of(checked, folder, table)
+    assert fault.startswith(f"{folder / table}.parquet: is not the table {table}, as it has no column ")
+    assert fault.endswith(", simulate again")
 
 
 @pytest.mark.parametrize("table", COLUMNS)
@@ -104,7 +104,7 @@ def test_a_placement_that_is_none_is_refused(folder):
     assert "column nodes: is not all name:gpus" in faults_of(checked, folder, "events")[0]
 
 
-@pytest.mark.parametrize("end_s", ["<script>", None, True, -1, 1.5, []])
+@pytest.mark.parametrize("end_s", ["<script>", None, True, -1, 1.5, 10**30, []])
 def test_an_end_that_is_no_number_of_seconds_is_refused(folder, end_s):
     path = folder / "summary.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "end_s": end_s}))
