@@ -122,7 +122,8 @@ def promises_kept(case: Path, end_s: int, period_s: int) -> float:
     over_s = pd.read_parquet(case / "workloads.parquet").set_index("id")["end_s"].fillna(end_s)
     met_s = promises["actual_start_s"].fillna(promises["workload"].map(over_s))
     known = promises["actual_start_s"].notna() | (met_s > promises["start_s"])
-    return float((met_s - promises["start_s"] < period_s)[known].mean())
+    kept = (met_s - promises["start_s"] < period_s)[known]
+    return float(kept.mean()) if len(kept) else float("nan")
 
 
 def cases_of(compared: Path, site_path: Path, period_s: int) -> Cases:
