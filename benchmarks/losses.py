@@ -1,4 +1,4 @@
-"""Who loses what preemptions throw away: `python -m benchmarks.losses CASE TRACE`, of a simulation's folder.
+"""Who loses what preemptions throw away: `python -m benchmarks.losses CASE`, of a simulation's folder.
 
 GPU-hours held and lost, and preemptions, of work that can and that cannot be resumed; and the workload that
 lost the most.
@@ -12,14 +12,11 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.text import HOUR
-from planner.simulation.tracefile import read_trace
 
 
-def losses(case: Path, trace_path: Path) -> tuple[pd.DataFrame, pd.Series]:
+def losses(case: Path) -> tuple[pd.DataFrame, pd.Series]:
     """Return the sums by whether work is resumable, and the row of the workload that lost the most."""
-    trace = read_trace(trace_path)
-    resumable = pd.Series(trace.resumable, index=list(trace.id), name="resumable")
-    work = pd.read_parquet(case / "workloads.parquet").set_index("id").join(resumable)
+    work = pd.read_parquet(case / "workloads.parquet").set_index("id")
     columns = ["delivered_gpu_s", "lost_gpu_s", "preemptions"]
     return work.groupby("resumable")[columns].sum(), work.loc[work["lost_gpu_s"].idxmax()]
 
@@ -28,9 +25,8 @@ def main() -> int:
     """Print the table."""
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("case", type=Path, help="folder that simulate or compare wrote")
-    ap.add_argument("trace", type=Path, help="the trace that was simulated")
     a = ap.parse_args()
-    sums, most = losses(a.case, a.trace)
+    sums, most = losses(a.case)
     print("| resumable | held GPU-hours | lost GPU-hours | preemptions |\n|---|---|---|---|")
     for resumable, row in sums.iterrows():
         held, lost = row["delivered_gpu_s"] / HOUR, row["lost_gpu_s"] / HOUR
