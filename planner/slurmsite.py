@@ -34,10 +34,10 @@ def check_slurm(document: Document, entry: SlurmEntry, allocations: list[str]) -
 
 
 def _check_rule(document: Document, entry: SlurmEntry, rule: RuleEntry, i: int, known: list[str]) -> None:
-    """Report a rule that speaks of no job, sets nothing, or names who cannot pay."""
+    """Report a rule that hides those after it, sets nothing, or names who cannot pay."""
     loc = ("source", "rules", i)
-    if all(getattr(rule, key) is None for key in MATCHERS):
-        fault = f"does not say which jobs it is for, name their {_either(MATCHERS)}"
+    if all(getattr(rule, key) is None for key in MATCHERS) and i < len(entry.rules) - 1:
+        fault = f"is for every job, name their {_either(MATCHERS)}, or put it last"
         document.contradiction(loc, fault)
     if all(getattr(rule, key) is None for key in EFFECTS):
         document.contradiction(loc, f"sets nothing, write {_either(EFFECTS)}")

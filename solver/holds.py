@@ -2,10 +2,11 @@
 
 A gang promised a start at T on nodes n that come free of claims at e_n is worth, in GPU-hours at price 1,
 
-    price x GPUs x (H - (T - now)) - mu x hold_cost x sum over n of GPUs_n x (T - e_n)
+    0.9 x price x GPUs x (H - (T - now)) - mu x hold_cost x sum over n of GPUs_n x (T - e_n)
+        - (H - (T - now)) x sum over n of GPUs on n x rate_n(T)
 
 with mu the lowest price in the money: what allocated work that a hold displaces would have been worth at the
-least (docs/formulation.md, "Reservations").
+least; and rate_n the price of a GPU to whom the start would end on n (docs/formulation.md, "Reservations").
 """
 
 from __future__ import annotations

@@ -201,7 +201,11 @@ def test_a_tree_that_cannot_mean_anything_is_refused(text, key, fix):
         ("source: {type: slurm, levels: [leaf, leaf]}", "source.levels[1]", "name each level once"),
         ("source: {type: slurm, levels: [node]}", "source.levels[0]", "leave it out"),
         ("source: {type: slurm, partitions: []}", "source.partitions", "leave the key out for all"),
-        ("source: {type: slurm, rules: [{min_runtime: 1h}]}", "source.rules[0]", "account, qos or partition"),
+        (
+            "source: {type: slurm, rules: [{min_runtime: 1h}, {account: x, priority: 1}]}",
+            "source.rules[0]",
+            "account, qos or partition, or put it last",
+        ),
         ("source: {type: slurm, rules: [{account: x}]}", "source.rules[0]", "sets nothing, write allocation"),
         (
             "source: {type: slurm, rules: [{account: x, allocation: nope}]}",
@@ -231,6 +235,11 @@ def test_a_rule_may_name_who_pays_as_jobs_do():
         rule = f"source: {{type: slurm, rules: [{{account: y, allocation: {name}}}]}}"
         assert parse_site(f"{budgets}\n{rule}", "s")
     assert "write one of a/b, a/c, b, x" in one(f"{budgets}\n{rule.replace('x', 'zzz')}")
+
+
+def test_the_last_rule_of_a_source_may_be_for_every_job():
+    source = "source: {type: slurm, rules: [{account: x, priority: 1}, {min_runtime: 1h}]}"
+    assert parse_site(with_budgets(source), "s")
 
 
 def test_all_that_means_nothing_in_a_source_is_told_at_once():

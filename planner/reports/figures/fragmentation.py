@@ -248,7 +248,10 @@ def domains_over_time(frame: pd.DataFrame, most: int) -> Figure:
 
 
 def _value(row: Row, value: str) -> object:
-    return 0 if row["state"] != "up" and value.endswith("gpus") else row[value]
+    """Return what colours a node's cell; one that starts nothing is not open, and has no time to be free."""
+    if row["state"] == "up":
+        return row[value]
+    return 0 if value.endswith("gpus") else None
 
 
 def _label(row: Row, value: str) -> str:

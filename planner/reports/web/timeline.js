@@ -231,9 +231,10 @@ for (const place of document.querySelectorAll(".timeline")) {
     pen.textAlign = "center";
     pen.textBaseline = "alphabetic";
     for (let t = Math.ceil((view.t0 + offset) / step) * step - offset; t <= view.t1; t += step) {
-      const at = Math.min(Math.max(x(t), GUTTER + 20), GUTTER + width() - 24);
+      const label = clock(t, step >= 86400), half = pen.measureText(label).width / 2;
+      const at = Math.min(Math.max(x(t), GUTTER + half), GUTTER + width() - half);
       pen.fillRect(x(t), height(), 1, 5);
-      pen.fillText(clock(t, step >= 86400), at, height() + 18);
+      pen.fillText(label, at, height() + 18);
     }
     places();
     if (packed.now !== null && packed.now >= view.t0 && packed.now <= view.t1) {

@@ -81,6 +81,14 @@ def test_the_map_of_nodes_shows_every_node_once_with_its_number():
     assert shown == frame[frame["state"] == "up"]["open_gpus"].sum()
 
 
+def test_a_node_that_starts_nothing_is_not_coloured_as_open_or_free_in_time():
+    place = world(nodes=[{"names": "n1", "state": "down"}, {"names": "n2"}])
+    frame = frames.by_node(scene_of(place.site, place.snapshot))
+    for value, cells in (("open_gpus", [0, 8]), ("protected_h", [None, 0])):
+        (drawn,) = figures.nodes(frame, value, figures.BUSY_SCALE, 8, "")["data"]
+        assert [x for row in drawn["z"] for x in row] == cells
+
+
 def test_a_domain_of_many_nodes_is_broken_into_rows():
     place = world(nodes="n[001-100]")
     (drawn,) = figures.nodes(frames.by_node(scene_of(place.site, place.snapshot)), "open_gpus", [], 8, "")[
