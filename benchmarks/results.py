@@ -167,6 +167,7 @@ def main() -> int:
     ap.add_argument("--days", type=int, default=30)
     ap.add_argument("--period", default="60s")
     ap.add_argument("--set", action="append", default=[], metavar="KEY=VALUE[,VALUE...]", dest="settings")
+    ap.add_argument("--jobs", type=int, help="processes at once; default: as `gangplan compare`")
     a = ap.parse_args()
     for name in a.scenario:
         seeds = a.seeds or SCENARIOS[name].seeds
@@ -174,6 +175,7 @@ def main() -> int:
         more = [word for policy in a.policy for word in ("--policy", policy)]
         more += [word for seed in seeds for word in ("--seed", seed)]
         more += [word for setting in a.settings for word in ("--set", setting)]
+        more += ["--jobs", a.jobs] if a.jobs else []
         inputs = ("--site", home / SITE, "--trace", home / TRACE, "--days", a.days, "--period", a.period)
         gangplan("compare", *inputs, *more, "--out", home / "compared")
         keys = ["policy", *(setting.partition("=")[0] for setting in a.settings)]
