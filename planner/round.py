@@ -54,7 +54,14 @@ def _plan(encoded: Encoded, outcome: Outcome) -> Plan:
     return Plan(
         time_s=encoded.state.now_s,
         solver=SolverSummary(
-            r.backend, r.status, r.objective, r.bound, r.gap, round(r.seconds, 3), tuple(r.notes)
+            r.backend,
+            r.status,
+            r.objective,
+            r.bound,
+            r.gap,
+            round(r.seconds, 3),
+            r.promised,
+            tuple(r.notes),
         ),
         decisions=_decisions(encoded, outcome),
         reservations=_reservations(encoded.names, outcome.decisions),

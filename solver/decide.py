@@ -232,17 +232,18 @@ def _summary(
     best: _Candidate, report: Report, params: SolveParams, notes: list[str], seconds: float
 ) -> SolverReport:
     tiers = best.board.objective()
-    value = sum(tiers[:2])
+    value, promised = sum(tiers[:2]), sum(best.worth) - sum(tiers)
     notes = notes + report.notes
     backend = report.backend if best.rung != "greedy" and report.backend else "greedy"
     if not report.bounds:  # nothing was left for an exact solve to decide, or none was asked for
         solved = params.backend != "greedy" and not notes
-        return SolverReport("greedy", "optimal" if solved else "greedy", value, None, None, seconds, notes)
+        status = "optimal" if solved else "greedy"
+        return SolverReport("greedy", status, value, None, None, seconds, promised, notes)
     # a bound holds given the tiers before; the polish may still better those
     bound = max(sum(report.bounds.get(t, tiers[t]) for t in (0, 1)), value)
     if not np.isfinite(bound):
         status = "greedy" if backend == "greedy" else "feasible"
-        return SolverReport(backend, status, value, None, None, seconds, notes)
+        return SolverReport(backend, status, value, None, None, seconds, promised, notes)
     gap = (bound - value) / max(abs(bound), 1e-9)
     status = "optimal" if gap <= params.gap else "feasible"
-    return SolverReport(backend, status, value, bound, gap, seconds, notes)
+    return SolverReport(backend, status, value, bound, gap, seconds, promised, notes)

@@ -46,6 +46,8 @@ class SolverReport:
         (bound - objective) / bound; None where nothing bounds the plan.
     seconds : float
         Wall time of the whole decision.
+    promised : float, GPU-hours at price 1
+        Worth of the promises that outlive the round; no part of the objective.
     notes : list of str
         What went wrong on the way, one sentence each; empty on a good day.
     """
@@ -56,4 +58,5 @@ class SolverReport:
     bound: float | None
     gap: float | None
     seconds: float
+    promised: float = 0.0
     notes: list[str] = field(default_factory=list)

@@ -115,8 +115,9 @@ def _totals(plan: Plan) -> str:
     parts = [f"{many[a]} {a} ({count(gpus[a], 'GPU')})" for a in actions]
     s = plan.solver
     proof = f"within {s.gap:.3%} of the bound" if s.gap is not None else "no bound"
+    worth = f"{s.objective:.2f} GPU-hours" + (f" and {s.promised:.2f} promised" if plan.reservations else "")
     free = count(plan.fragmentation["free_gpus"], "GPU")
     return (
         f"{format_time(plan.time_s)}: {', '.join(parts)}; {free} left free\n"
-        f"solver: {s.backend}, {s.status}, objective {s.objective:.2f} GPU-hours, {proof}, {s.seconds:.2f} s"
+        f"solver: {s.backend}, {s.status}, objective {worth}, {proof}, {s.seconds:.2f} s"
     )

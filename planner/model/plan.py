@@ -75,7 +75,7 @@ class ShareRow:
 
 @dataclass(frozen=True)
 class SolverSummary:
-    """Which rung made the plan and how good it is proven to be; objective and bound in GPU-hours."""
+    """Which rung made the plan and how good it is proven to be; worths are in GPU-hours."""
 
     backend: str
     status: str
@@ -83,6 +83,7 @@ class SolverSummary:
     bound: float | None
     gap: float | None
     seconds: float
+    promised: float = 0.0
     notes: tuple[str, ...] = ()
 
 

@@ -59,7 +59,9 @@ class SolverSummaryEntry(Entry):
     status: Text
     """What that rung says of its answer."""
     objective: Real
-    """Worth of the plan in GPU-hours."""
+    """Worth of what the plan starts and keeps, in GPU-hours."""
+    promised: Real = 0.0
+    """Worth of what it promises, in GPU-hours; no part of the objective."""
     bound: Real | None = None
     """No plan is worth more than this; null = nothing is proven."""
     gap: Real | None = None

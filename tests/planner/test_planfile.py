@@ -58,6 +58,7 @@ PLANS = st.builds(
         maybe(NUMBER),
         maybe(NUMBER),
         NUMBER,
+        NUMBER,
         st.lists(TEXT, max_size=2).map(tuple),
     ),
     decisions=st.lists(DECISION, max_size=4).map(tuple),
