@@ -122,7 +122,10 @@ def test_a_carried_promise_is_worth_the_same_in_every_rung():
 
 @pytest.mark.parametrize("backend", ["greedy", "highs"])
 def test_a_report_says_what_the_promises_are_worth(backend):
-    work = [running(8, [0], leaf_budget="b", min_runtime_h=2, started_h_ago=1), pending(8, 2, min_runtime_h=1)]
+    work = [
+        running(8, [0], leaf_budget="b", min_runtime_h=2, started_h_ago=1),
+        pending(8, 2, min_runtime_h=1),
+    ]
     world = state([node(8)] * 2, work, shares={"a": 0.5, "b": 0.5}, reservations=8)
     outcome = decide(world, SolveParams(backend))
     assert outcome.report.promised == pytest.approx(promised_worth(outcome.board)[1]) != 0

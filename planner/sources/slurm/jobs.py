@@ -32,8 +32,10 @@ class Job:
     state : str
         `pending`, `running`, `leaving` (requeued, still on its nodes), `clearing` (over, still on its nodes)
         or `ended`.
+    begin_s : int, epoch seconds
+        Slurm will not start it before; 0 = none.
     start_s, end_s : int, epoch seconds
-        0 = none; of pending jobs the start is the time before which Slurm will not start it.
+        0 = none; of pending jobs the start is when Slurm expects it, which says nothing.
     gpus_per_node, gpus_per_job, gpus_per_task : tuple of (type, GPUs)
         What it asks for; an empty type is any.
     spans : bool
@@ -54,6 +56,7 @@ class Job:
     comment: str = ""
     priority: int = 0
     submit_s: int = 0
+    begin_s: int = 0
     start_s: int = 0
     end_s: int = 0
     time_limit_s: int | None = None
@@ -111,6 +114,7 @@ def _job(raw: Mapping[str, Any]) -> Job:
         comment=text(raw.get("comment")),
         priority=_priority(raw.get("priority")),
         submit_s=number(raw.get("submit_time")) or 0,
+        begin_s=number(raw.get("eligible_time")) or 0,
         start_s=number(raw.get("start_time")) or 0,
         end_s=number(raw.get("end_time")) or 0,
         time_limit_s=60 * minutes if minutes else None,

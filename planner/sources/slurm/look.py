@@ -137,7 +137,7 @@ class _Reader:
 
     def _not_yet(self, job: Job) -> bool:
         """Whether a job asked to begin later; after a requeue it is Slurm that puts the start off."""
-        return not job.restarts and job.start_s > self.look.time_s
+        return not job.restarts and job.begin_s > self.look.time_s
 
     def _standing(self, job: Job) -> Workload | None:
         """Return a job that holds nodes."""

@@ -19,6 +19,9 @@ from planner.sources.slurm.tools import Answer
 KILL_WAIT_S = 2
 REVOKED_S = 2
 BEGIN_DELAY_S = 121
+EXPECTED_S = 365 * 86_400
+"""So much later Slurm expects the start of a job whose nodes are taken by one without a time limit."""
+
 EPOCH_S = 1_796_000_000
 
 CONFIG = {
@@ -92,6 +95,7 @@ class FakeSlurm:
             "comment": json.dumps(contract) if contract else "",
             "priority": 0,
             "submit_time": now_s,
+            "eligible_time": 0,
             "start_time": 0,
             "end_time": 0,
             "time_limit": None,
@@ -247,7 +251,7 @@ class FakeSlurm:
             job.update(tres_per_node=said["TresPerNode"], tres_per_job="")
             job["gpus"] = int(said["TresPerNode"].rsplit(":", 1)[1])
         if said.get("StartTime") == "now":
-            job["start_time"] = 0
+            job["eligible_time"] = job["start_time"] = 0
         return []
 
     # -- what Slurm does -----------------------------------------------------------------------------
@@ -264,9 +268,10 @@ class FakeSlurm:
                 )
                 job["gres_detail"] = []
                 if job["becomes"] == "PENDING":
-                    job.update(start_time=job["submit_time"] + BEGIN_DELAY_S, end_time=0)
+                    begin_s = job["submit_time"] + BEGIN_DELAY_S
+                    job.update(eligible_time=begin_s, start_time=begin_s, end_time=0)
         for job in state["jobs"].values():
-            if job["job_state"] == "PENDING" and job["priority"] > 0 and job["start_time"] <= now_s:
+            if job["job_state"] == "PENDING" and job["priority"] > 0 and job["eligible_time"] <= now_s:
                 self._try(state, job)
 
     def _try(self, state: dict[str, Any], job: Job) -> None:
@@ -276,7 +281,7 @@ class FakeSlurm:
         if job["stuck"] or (named and len(named) != job["node_count"]):
             return
         if len(free) < job["node_count"]:
-            job["state_reason"] = "Resources"
+            job.update(state_reason="Resources", start_time=int(state["now_s"]) + EXPECTED_S)
             return
         if job["restart_cnt"] and state["now_s"] < job["submit_time"] + REVOKED_S:
             self._end(state, job, "FAILED")

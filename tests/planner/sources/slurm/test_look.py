@@ -28,9 +28,9 @@ NOW_S = int((SAMPLES / "time.txt").read_text())
 SETTINGS = SlurmEntry(type="slurm", levels=["block", "leaf"])
 STATE_FIELDS = ("job_state", "state")
 NUMBERS = {
-    "array_job_id", "array_max_tasks", "array_task_id", "cpus", "end_time", "het_job_id", "max_nodes",
-    "memory_per_cpu", "memory_per_node", "node_count", "priority", "start_time", "submit_time", "tasks",
-    "tasks_per_node", "time_limit",
+    "array_job_id", "array_max_tasks", "array_task_id", "cpus", "eligible_time", "end_time", "het_job_id",
+    "max_nodes", "memory_per_cpu", "memory_per_node", "node_count", "priority", "start_time", "submit_time",
+    "tasks", "tasks_per_node", "time_limit",
 }  # fmt: skip
 
 
@@ -109,6 +109,16 @@ def test_an_array_is_its_tasks_and_no_more_wait_than_may_run_at_once(here: World
 @pytest.mark.parametrize("name", ["9", "10"])
 def test_what_may_not_begin_yet_is_not_there_yet(here: World, name: str) -> None:
     assert name not in {w.id for w in here.workloads} | here.unplanned.keys()
+
+
+def test_when_slurm_expects_a_start_is_no_reason_to_leave_a_job_out() -> None:
+    def expected(jobs: Any, nodes: Any) -> Any:
+        for j in jobs["jobs"]:
+            if j["job_id"] == 12:
+                j["start_time"] = NOW_S + 3600
+        return jobs, nodes
+
+    assert job(world(change=expected), "12").state == "pending"
 
 
 def test_what_no_plan_can_meet_is_told_with_what_to_submit_instead(here: World) -> None:
