@@ -11,6 +11,8 @@ from pathlib import Path
 
 import yaml
 
+from planner.yamltext import to_yaml
+
 SITE, TRACE = "site.yaml", "work-{seed}.csv"
 """Names of the files in a scenario's folder; every seed has its own trace."""
 
@@ -101,7 +103,7 @@ def _add_teams(path: Path) -> None:
     given = sum(budget["weight"] for budget in site["budgets"])
     rest = 1 - GANG_SHARE * len(GANG_TEAMS)
     site["budgets"] += [{"name": team, "weight": given * GANG_SHARE / rest} for team in GANG_TEAMS]
-    path.write_text(yaml.safe_dump(site, sort_keys=False), encoding="utf-8")
+    path.write_text(to_yaml(site), encoding="utf-8")
 
 
 def _philly(folder: Path, days: int, seed: int, logs: Path | None, jobs: Path | None = None) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
+
+from planner.yamltext import to_yaml
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
@@ -43,7 +44,7 @@ def show(data: Any, output: str, table: Callable[[], str]) -> None:
     if output == "json":
         click.echo(json.dumps(data, indent=1, ensure_ascii=False))
     elif output == "yaml":
-        click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
+        click.echo(to_yaml(data), nl=False)
     else:
         click.echo(table())
 

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from planner.atomic import write_atomic
-from planner.scan import resolve
 from planner.traces.fillin import draws
+from planner.yamltext import Dumper, to_yaml
 
 NODES_PER_LEAF = 8
 DECIMALS = 3
@@ -32,30 +32,17 @@ def perturbed(weights: Mapping[str, float], factor: float, seed: int) -> dict[st
 def write_site(path: Path, data: Mapping[str, Any], comments: Iterable[str]) -> None:
     """Write a site file, headed by comments that say how it came about."""
     head = "".join(f"# {line}\n" for line in comments)
-    how: dict[str, Any] = {
-        "sort_keys": False,
-        "default_flow_style": None,
-        "allow_unicode": True,
-        "width": 110,
-    }
-    body = yaml.dump(dict(data), Dumper=_Dumper, **how)
+    body = to_yaml(dict(data), _Dumper, default_flow_style=None, width=110)
     write_atomic(path, head + body)
 
 
-class _Dumper(yaml.SafeDumper):
-    """Writes mappings of scalars on one line, and in quotes what our reader takes for a number: `6214e9`."""
+class _Dumper(Dumper):
+    """Writes mappings of scalars on one line."""
 
     def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> yaml.MappingNode:
         node = super().represent_mapping(tag, mapping, flow_style)
         node.flow_style = all(isinstance(value, yaml.ScalarNode) for _, value in node.value)
         return node
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, None if resolve(text) == text else '"')
-
-
-_Dumper.add_representer(str, _text)
 
 
 def _weight(weight: float) -> float:
