@@ -1,7 +1,7 @@
 """The contract as it travels in the comment of a job: `{"min_runtime": "4h", "resumable": true}`.
 
-People write comments for other ends too. What is no JSON object says nothing of the contract; keys that are
-not known here are passed over. What is known and means nothing is told, and counts as not said.
+People write comments for other ends too: what does not begin as a JSON object says nothing of the contract.
+In one that does, whatever means nothing is told, and counts as not said.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from planner.model.workload import Topology
 from planner.schema.base import Entry
@@ -21,11 +21,12 @@ from planner.strict import key_path
 LONGEST = 4096
 """Characters of a comment that is looked at; Slurm takes 1,023 bytes."""
 
+MOST_FAULTS = 5
+"""Faults of one comment that are told."""
+
 
 class CommentEntry(Entry):
     """What of a comment is the contract's."""
-
-    model_config = ConfigDict(extra="ignore")
 
     min_runtime: Duration | None = None
     """How long it is protected once it runs; 0s = unallocated."""
@@ -47,7 +48,7 @@ class Said:
     ----------
     min_runtime_s : int or None, seconds
     faults : tuple of str
-        One line for each key whose value means nothing.
+        One line for each of the first keys that are not known, or whose value means nothing.
     """
 
     min_runtime_s: int | None = None
@@ -60,7 +61,7 @@ class Said:
 
 def said_in(comment: str) -> Said:
     """Return what a comment says of the contract."""
-    said, faults = _object(comment), list[str]()
+    said, faults = _object(comment)
     while True:
         try:
             entry = CommentEntry.model_validate(said)
@@ -75,15 +76,18 @@ def said_in(comment: str) -> Said:
         faults.append("topology.segment: is a part of no domain, write `required` beside it")
         wish = None
     topology = Topology(wish.required, wish.preferred, wish.segment) if wish else None
-    return Said(entry.min_runtime, entry.resumable, entry.allocation, entry.priority, topology, tuple(faults))
+    told = tuple(faults[:MOST_FAULTS])
+    return Said(entry.min_runtime, entry.resumable, entry.allocation, entry.priority, topology, told)
 
 
-def _object(comment: str) -> dict[str, object]:
-    """Return the JSON object that a comment is; of any other, nothing."""
-    if not comment.lstrip().startswith("{") or len(comment) > LONGEST:
-        return {}
+def _object(comment: str) -> tuple[dict[str, object], list[str]]:
+    """Return the JSON object that a comment is, and what is wrong with one that begins as such."""
+    if not comment.lstrip().startswith("{"):
+        return {}, []
+    if len(comment) > LONGEST:
+        return {}, [f"is longer than {LONGEST} characters, write less"]
     try:
-        said = json.loads(comment)
+        said: dict[str, object] = json.loads(comment)
     except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
+        return {}, ["is not JSON, check the quotes, commas and brackets"]
+    return said, []

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from planner.errors import InputError
+from planner.rights import unreadable
 from planner.scan import ScanError, check_characters, place
 from planner.schema.wording import one_of
 from planner.words import printable, shown
@@ -166,8 +167,7 @@ def read_text(path: Path) -> str:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise refuse(name, f"is no whole gzip file ({error}), make it again") from None
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise InputError([f"{name}: cannot be read ({why}), name a file that is there"]) from None
+        raise InputError([f"{name}: {unreadable(error)}"]) from None
     if len(raw) > MAX_BYTES:
         raise refuse(name, "is larger than 1 GiB, write less")
     if raw[: len(_PARQUET)] == _PARQUET:

@@ -15,14 +15,20 @@ def story(plan: Plan, workload: str) -> list[tuple[str, str]]:
     Raises
     ------
     InputError
-        The plan does not decide on this workload.
+        The plan does not decide on this workload, nor say why.
     """
     decision = next((d for d in plan.decisions if d.workload == workload), None)
+    said = [("warning", w) for w in plan.warnings if w.startswith((f"{workload}:", f"{workload} "))]
+    if decision is None and said:
+        return [("workload", workload), ("decision", f"none at {format_time(plan.time_s)}"), *said]
     if decision is None:
         close = [d.workload for d in plan.decisions if workload in d.workload][:3]
         hint = f"; did you mean {', '.join(close)}?" if close else ""
         raise InputError(
-            [f"the plan of {format_time(plan.time_s)} does not know workload {workload!r}{hint}"]
+            [
+                f"the plan of {format_time(plan.time_s)} does not know workload {workload!r}: it came or "
+                f"ended since, or may not begin yet (a time, a dependency, the limit of its array){hint}"
+            ]
         )
     size = count(decision.gpus, "GPU")
     lines = [
@@ -36,10 +42,7 @@ def story(plan: Plan, workload: str) -> list[tuple[str, str]]:
     row = next((s for s in plan.shares if s.allocation == decision.allocation), None)
     if row is not None:
         lines += [("allocation", _standing(plan, row))]
-    lines += [
-        ("warning", text) for text in plan.warnings if text.startswith((f"{workload}:", f"{workload} "))
-    ]
-    return lines
+    return lines + said
 
 
 def _times(plan: Plan, d: Decision) -> list[tuple[str, str]]:

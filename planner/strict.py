@@ -10,6 +10,7 @@ from typing import Any
 
 from planner.errors import InputError
 from planner.holes import Holes
+from planner.rights import unreadable
 from planner.scan import (
     LONGEST_NUMBER,
     JsonPlaces,
@@ -45,8 +46,7 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise InputError([f"{path}: cannot be read ({why}), name a file that is there"]) from None
+        raise InputError([f"{path}: {unreadable(error)}"]) from None
     if len(raw) > MAX_BYTES:
         raise InputError([f"{path}:1:1: file: is larger than 256 MiB, write less"])
     try:

@@ -46,7 +46,11 @@ def carry_out(
     if health.drain or health.resume:
         show_lease()
         source.drain(health.drain)
+        for node, reason in health.drain.items():
+            journal.tell("drained", node=node, reason=reason)
         source.resume(health.resume)
+        for node in health.resume:
+            journal.tell("resumed", node=node, reason="well for run.health.settle")
     stopped_s: Mapping[str, int] = {}
     if fresh.preempt:
         show_lease()

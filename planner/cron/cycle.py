@@ -59,7 +59,7 @@ class Cycle:
 
     def rehearse(self) -> Plan:
         """Plan as a round would, and change nothing anywhere."""
-        return self._planned(self._look(None, self.source.observe(), self._sick(), None))[0]
+        return self._planned(self._look(None, self.source.observe(), self._sick(), None), keep=False)[0]
 
     def run(self, lease: Lease) -> Done:
         """Do one round.
@@ -76,7 +76,9 @@ class Cycle:
         began = time.monotonic()
         sick = self._sick()
         seen = self._look(lease, self.source.observe(), sick, self._accounts())
-        plan, snapshot = self._planned(seen)
+        plan, snapshot = self._planned(seen, keep=True)
+        for text in plan.warnings:
+            journal.tell("plan warns", text=text)
         outcome = self._carried_out(lease, seen, plan, snapshot, began)
         self._publish(plan, snapshot, time.monotonic() - began, len(outcome.failed))
         return Done(plan, snapshot, outcome, sick)
@@ -131,12 +133,17 @@ class Cycle:
             journal.warn("accounts cannot be read", fault=str(error))
             return None
 
-    def _planned(self, seen: Seen) -> tuple[Plan, Snapshot]:
-        """Plan, and let the checker have the last word; usage comes from the ledger."""
+    def _planned(self, seen: Seen, keep: bool) -> tuple[Plan, Snapshot]:
+        """Plan, and let the checker have the last word; usage comes from the ledger.
+
+        `keep`: leave a plan that is rejected, and what it was made of, beside those of the last good round.
+        """
         site, snapshot, account = with_ledger(self.site, seen.snapshot, self.books.ledger)
         plan = plan_round(site, snapshot)
         broken = verify(snapshot, plan, site)
         if broken:
+            if keep:
+                self._keep_rejected(plan, snapshot)
             raise PlanRejectedError(broken)
         return replace(plan, shares=into_rows(plan.shares, account)), snapshot
 
@@ -182,6 +189,14 @@ class Cycle:
             write_atomic(self.state / name, text)
         except InputError as error:
             raise SourceError(str(error)) from None
+
+    def _keep_rejected(self, plan: Plan, snapshot: Snapshot) -> None:
+        """Leave what a fault of the planner is to be found by."""
+        try:
+            self._leave("snapshot.rejected.json", _json(snapshot_to_dict(snapshot)))
+            self._leave("plan.rejected.json", _json(plan_to_dict(plan)))
+        except SourceError as error:
+            journal.warn("rejected plan not kept", fault=str(error))
 
     def _publish(self, plan: Plan, snapshot: Snapshot, seconds: float, failed: int) -> None:
         """Write metrics and pages; what cannot be written is told, and spoils no round that is done."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from planner.errors import InputError, LockedError
+from planner.rights import unwritable
 
 
 @contextmanager
@@ -27,7 +28,8 @@ def host_lock(state: Path) -> Iterator[str]:
         raise LockedError(f"{state / 'lock'}: another round holds the lock") from None
     except OSError as error:
         fix = "name a folder that you may write to as run.state"
-        raise InputError([f"{state}: cannot be used ({error.strerror or error}), {fix}"]) from None
+        fault = unwritable(state / "lock", state)
+        raise InputError([fault or f"{state}: cannot be used ({error.strerror or error}), {fix}"]) from None
     try:
         yield f"{socket.gethostname()}:{os.path.realpath(state)}"
     finally:

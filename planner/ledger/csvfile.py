@@ -17,6 +17,7 @@ from planner.ledger.demand import Coverage
 from planner.ledger.intervals import FIELDS, Counts, Interval, Recorder, statements
 from planner.ledger.schema import HOUR_S
 from planner.ledger.store import Ledger
+from planner.rights import unreadable
 from planner.units import MAX_TIME_S
 from planner.words import shown
 
@@ -130,7 +131,7 @@ def _lines(path: Path, faults: list[str]) -> Iterator[tuple[int, str]]:
                 yield number, raw.decode()
                 number, raw = number + 1, file.readline(MAX_LINE + 1)
     except OSError as error:
-        raise InputError([f"{path}: cannot be read ({error.strerror}), name a file that is there"]) from None
+        raise InputError([f"{path}: {unreadable(error)}"]) from None
     except UnicodeDecodeError as error:
         column = len(raw[: error.start].decode()) + 1
         fault = f"is not UTF-8 text (byte 0x{raw[error.start]:02x}), save it as UTF-8"

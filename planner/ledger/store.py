@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,11 @@ from sqlalchemy import (
     table,
     text,
 )
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 
 from planner.errors import GangplanError, InputError, SourceError
 from planner.ledger.schema import VERSION, clock
+from planner.rights import unwritable
 
 LOCK_WAIT_S = 30
 """How long a writer waits for its turn."""
@@ -87,12 +88,13 @@ def _named(url: URL) -> str:
 
 
 class Ledger:
-    """A database that holds a ledger. `name` is its URL without the password."""
+    """A database that holds a ledger. `name` is its URL without the password, `file` that of SQLite."""
 
     def __init__(self, engine: Engine, name: str) -> None:
         self.engine = engine
         self.name = name
         self.is_sqlite = engine.dialect.name == "sqlite"
+        self.file = Path(engine.url.database) if self.is_sqlite and engine.url.database else None
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -114,9 +116,9 @@ class Ledger:
 
     def version(self) -> str | None:
         """Return the schema version; None where there is no ledger yet."""
-        path = self.engine.url.database
-        if self.is_sqlite and path and not Path(path).exists():
-            return None
+        with suppress(PermissionError):  # SQLite itself says so below
+            if self.file is not None and not self.file.exists():
+                return None
         with self._in_one_line(), self.engine.connect() as connection:
             return _version(connection)
 
@@ -154,7 +156,10 @@ class Ledger:
         except GangplanError:
             raise
         except SQLAlchemyError as error:
-            raise SourceError(f"{self.name}: {_line(error)}") from None
+            fault = None
+            if self.file is not None and isinstance(error, OperationalError):
+                fault = unwritable(self.file, self.file.parent)
+            raise SourceError(fault or f"{self.name}: {_line(error)}") from None
 
 
 def _version(connection: Connection) -> str | None:

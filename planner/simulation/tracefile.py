@@ -16,6 +16,7 @@ import numpy as np
 from planner.atomic import write_atomic
 from planner.cells import name, names, optional, seconds, truth, whole, within
 from planner.errors import InputError
+from planner.rights import unreadable
 from planner.sheet import MAX_BYTES, Columns, Sheet, read_csv, refuse
 from planner.simulation.trace import UNSAID, Trace
 from planner.units import parse_cpus, parse_memory, parse_number
@@ -133,7 +134,7 @@ def _parquet_sheet(path: Path) -> Sheet:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise InputError([f"{path}: cannot be read ({error.strerror}), name a file that is there"]) from None
+        raise InputError([f"{path}: {unreadable(error)}"]) from None
     try:
         table = parquet.ParquetFile(pa.BufferReader(raw)).read()
         faults, columns = [], {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -112,8 +113,16 @@ def test_an_unknown_workload_is_refused_with_those_whose_names_are_close(plan: P
     (message,) = caught.value.messages
     assert "'e'" in message
     assert "did you mean free, never, one?" in message
-    with pytest.raises(InputError, match=r"does not know workload 'zzz'$"):
+    with pytest.raises(InputError, match=r"does not know workload 'zzz': it came or ended since, or may not"):
         story(plan, "zzz")
+
+
+def test_of_work_that_is_not_planned_it_tells_what_the_plan_warns_of(plan: Plan):
+    why = "17 is not planned: asks for constraint fast, submit it without"
+    warned = replace(plan, warnings=(*plan.warnings, "1 is another", why, "17: comment: is not JSON"))
+    lines = story(warned, "17")
+    assert lines[:2] == [("workload", "17"), ("decision", f"none at {iso(NOW_S)}")]
+    assert lines[2:] == [("warning", why), ("warning", "17: comment: is not JSON")]
 
 
 def test_a_plan_of_the_interface_alone_is_told():

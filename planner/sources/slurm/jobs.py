@@ -46,6 +46,8 @@ class Job:
         Of each node; `per_cpu_mib` of each CPU, where that is what was asked for.
     held : tuple of (node, GPUs)
         What it holds now.
+    bound : bool
+        It may start on named nodes only.
     """
 
     key: str
@@ -75,6 +77,7 @@ class Job:
     per_cpu_mib: int = 0
     exclusive: bool = False
     held: tuple[tuple[str, int], ...] = ()
+    bound: bool = False
     wants: tuple[str, ...] = ()
     dependency: str = ""
     reservation: str = ""
@@ -133,6 +136,7 @@ def _job(raw: Mapping[str, Any]) -> Job:
         per_cpu_mib=number(raw.get("memory_per_cpu")) or 0,
         exclusive=bool(shared & {"NONE", "TRUE", "EXCLUSIVE"}),
         held=_held(raw) if state in ("running", "leaving", "clearing", "ended") else (),
+        bound=bool(text(raw.get("required_nodes"))),
         wants=_wants(raw),
         dependency=text(raw.get("dependency")),
         reservation=text(raw.get("resv_name")),

@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from planner.errors import SourceError
+from planner.hostlist import fold
 from planner.model.cluster import Cluster, Node
 from planner.model.workload import Placement, Workload, WorkloadState
 from planner.schema.slurm import SlurmEntry
@@ -78,7 +80,8 @@ class _Reader:
         self.of_cluster = {c: [n for n in self.look.nodes if self.owner.get(n.name) == c] for c in whole}
 
     def world(self) -> World:
-        """Put everything together."""
+        """Put everything together; SourceError where Slurm is not ready."""
+        self._counted()
         planned = [j for j in self.look.jobs if self._planned(j)]
         waiting = list(self._waiting(planned))
         standing = list(filter(None, map(self._standing, planned)))
@@ -217,6 +220,13 @@ class _Reader:
                     )
                 )
             yield Cluster(cluster, self.look.levels, tuple(nodes))
+
+    def _counted(self) -> None:
+        """Make sure that Slurm has counted its GPUs: after a restart those used count twice for seconds."""
+        odd = sorted(n.name for n in self.look.nodes if n.gpus_used > n.gpus)
+        if odd:
+            fault = f"Slurm is not ready: it counts more GPUs as used than there are on {fold(odd)}"
+            raise SourceError(f"{fault}, as it does for seconds after slurmctld was restarted, try again")
 
     def _leaked(self) -> Counter[str]:
         """Return the GPUs that Slurm counts as used though no job holds them: it will not give them out.

@@ -63,6 +63,7 @@ class SlurmSource:
         self.types: dict[str, str | None] = {}
         self.owner: dict[str, tuple[str, str]] = {}
         self.equal: set[str] = set()
+        self.bound: set[str] = set()
         self.steps = Steps(tools, self._jobs, settings.start_timeout, sleep=sleep, clock=clock)
 
     @cached_property
@@ -98,6 +99,7 @@ class SlurmSource:
         world = world_of(look, self.settings)
         self._note(world, partitions)
         self.equal = {j.key for j in jobs if j.gpus_per_job}
+        self.bound = {j.key for j in jobs if j.bound and j.restarts}
         return world
 
     def ended_since(self, since_s: int) -> Sequence[Run]:
@@ -119,8 +121,9 @@ class SlurmSource:
         return list(accounts.read_runs(data, self.settings, self.owner))
 
     def hold(self, workloads: Sequence[str]) -> None:
-        """Hold pending jobs."""
+        """Hold pending jobs, and let go of the nodes of those that lost them."""
         self.steps.hold(workloads)
+        self.steps.unbind([key for key in workloads if key in self.bound])
 
     def preempt(self, workloads: Sequence[Workload]) -> Mapping[str, int]:
         """Requeue runs, held."""

@@ -60,6 +60,11 @@ class Steps:
         if keys:
             self._told(["scontrol", "hold", ",".join(_checked(keys))])
 
+    def unbind(self, keys: Sequence[str]) -> None:
+        """Let go of the nodes of waiting jobs: else no other job gets these once a job is released."""
+        if keys:
+            self._told(["scontrol"], "".join(f"update JobId={key} ReqNodeList=\n" for key in _checked(keys)))
+
     def preempt(self, workloads: Sequence[Workload]) -> dict[str, int]:
         """Requeue runs, held; cancel those that cannot be requeued. Return since when they are off."""
         if not workloads:
@@ -82,6 +87,7 @@ class Steps:
             self.sleep(LOOK_EVERY_S)
         self.said += [f"{w.id}: was told to stop and runs on" for w in still]
         running = {w.id for w in still}
+        self.unbind([key for key in again if key not in running and key in now])
         return {w.id: now_s for w in there if w.id not in running}
 
     def start(self, starts: Sequence[Start], types: Mapping[str, str | None], equal: set[str]) -> Started:
@@ -100,19 +106,19 @@ class Steps:
         self._wait_for_credentials([jobs[s.workload.id] for s in todo])
         lines = [_update(s, jobs[s.workload.id], types, equal) for s in todo]
         lines += [f"release {s.workload.id}" for s in todo]
-        if lines:
-            self._told(["scontrol"], "\n".join(lines) + "\n")
+        refused = self._told(["scontrol"], "\n".join(lines) + "\n") if lines else ""
         at_s, late = self._watch(todo)
         if late:
             blocked = self.look()
-            self._give_up([s.workload.id for s in late])
+            self.hold([s.workload.id for s in late])
+            self.unbind([s.workload.id for s in late])
             now = self.look()
             for s in late:
                 job = now.get(s.workload.id)
                 if job is not None and _runs_there(job, s):
                     at_s[s.workload.id] = job.start_s
                 else:
-                    failed[s.workload.id] = _why(blocked.get(s.workload.id), s)
+                    failed[s.workload.id] = _why(blocked.get(s.workload.id), s, refused)
         return Started(at_s, failed)
 
     def drain(self, reasons: Mapping[str, str]) -> None:
@@ -121,15 +127,14 @@ class Steps:
         for node, reason in reasons.items():
             by_reason.setdefault(MARK + printable(reason)[:LONGEST_REASON], []).append(node)
         for reason, nodes in by_reason.items():
-            self._told(
-                ["scontrol", "update", f"NodeName={fold(sorted(nodes))}", "State=DRAIN", f"Reason={reason}"]
-            )
+            words = [f"NodeName={fold(sorted(nodes))}", "State=DRAIN", f"Reason={reason}"]
+            self._told(["scontrol", "update", *words], level="Admin")
 
     def resume(self, nodes: Iterable[str]) -> None:
         """Bring nodes back."""
         names = sorted(nodes)
         if names:
-            self._told(["scontrol", "update", f"NodeName={fold(names)}", "State=RESUME"])
+            self._told(["scontrol", "update", f"NodeName={fold(names)}", "State=RESUME"], level="Admin")
 
     def _wait_for_credentials(self, jobs: Sequence[Job]) -> None:
         """Wait until slurmd has forgotten the credentials of jobs that were requeued a moment ago."""
@@ -158,18 +163,20 @@ class Steps:
     def _patience_s(self, start: Start) -> int:
         return self.start_timeout_s + (self.kill_wait_s if start.waits else 0)
 
-    def _give_up(self, keys: Sequence[str]) -> None:
-        """Hold jobs that did not start, and let go of their nodes: else no other job gets these."""
-        lines = [f"hold {key}" for key in keys] + [f"update JobId={key} ReqNodeList=" for key in keys]
-        self._told(["scontrol"], "\n".join(lines) + "\n")
+    def _told(self, args: list[str], text: str = "", level: str = "Operator") -> str:
+        """Run a command that changes something; what it complains of is returned, and judged by what follows.
 
-    def _told(self, args: list[str], text: str = "") -> None:
-        """Run a command that changes something; what it complains of is kept, and judged by what follows."""
+        SourceError where slurmctld is away, or where this user needs a higher `AdminLevel`.
+        """
         answer = self.tools(args, text)
         if "Unable to contact" in answer.err or "Connection refused" in answer.err:
             raise SourceError(f"{args[0]}: {complaint(answer)}")
+        if "ermission denied" in answer.err or "Invalid user id" in answer.err:
+            fix = f"this user needs AdminLevel={level} in slurmdbd, or run as SlurmUser"
+            raise SourceError(f"{' '.join(args[:2])}: {complaint(answer)}; {fix}")
         if answer.code:
             self.said.append(f"{' '.join(args[:2])}: {complaint(answer)}")
+        return answer.err
 
 
 def _checked(keys: Iterable[str]) -> list[str]:
@@ -222,11 +229,13 @@ def _runs_there(job: Job | None, start: Start) -> bool | None:
     return job.start_s > 0 and ({node for node, _ in job.held} == planned or (over and not job.held))
 
 
-def _why(job: Job | None, start: Start) -> str:
-    """Return why a start failed, in Slurm's words."""
+def _why(job: Job | None, start: Start, refused: str) -> str:
+    """Return why a start failed, in Slurm's words; `refused`: what scontrol complained of at the time."""
     if job is None:
         return "is not there any more"
     if job.state == "pending":
-        return f"did not start on {fold(sorted({p.node for p in start.placement}))}: {printable(job.why)}"
+        lines = (line.strip() for line in refused.splitlines())
+        why = next((line for line in lines if line.endswith(f"for job {start.workload.id}")), job.why)
+        return f"did not start on {fold(sorted({p.node for p in start.placement}))}: {printable(why)}"
     where = fold(sorted(node for node, _ in job.held)) or "no node"
     return f"is {job.state} on {where} instead"

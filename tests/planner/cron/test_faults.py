@@ -15,9 +15,16 @@ import pytest
 from planner.cron import books, cycle
 from planner.cron.hostlock import host_lock
 from planner.cron.loop import run_once
-from planner.errors import InputError, LockedError, SourceError
+from planner.errors import InputError, LockedError, PlanRejectedError, SourceError
 from planner.ledger.store import connect
+from planner.model.plan import Plan
+from planner.model.site import Site
+from planner.model.snapshot import Snapshot
+from planner.planfile import load_plan
+from planner.round import plan_round
+from planner.snapshot import load_snapshot
 from planner.sources.base import Source
+from planner.verify import verify
 from tests.planner.cron.town import Town, town
 
 CONTRACT = {"min_runtime": "1h"}
@@ -155,6 +162,43 @@ def test_slurmctld_may_be_away_at_any_command_and_the_next_round_goes_on(here: T
     here.rounds(3)
     assert here.slurm.nodes_of(gainer)
     assert here.slurm.job(victim)["restart_cnt"] == 1
+
+
+def test_a_slurmctld_that_was_restarted_is_not_ready_and_then_the_next_round_goes_on(here: Town) -> None:
+    job = here.slurm.submit(1, 8, contract=CONTRACT)
+    here.round()
+    here.slurm.restart()
+    with pytest.raises(SourceError, match="Slurm is not ready"):
+        here.round()
+    here.slurm.sleep(5)
+    here.round()
+    assert here.slurm.job(job)["restart_cnt"] == 0
+
+
+def test_a_round_of_one_who_may_not_change_jobs_fails_and_says_so(here: Town) -> None:
+    here.slurm.submit(1, 8, contract=CONTRACT)
+    here.slurm.allow("None")
+    with pytest.raises(SourceError, match="AdminLevel=Operator"):
+        here.round()
+
+
+def test_a_plan_that_is_rejected_is_kept_with_what_it_was_made_of(here: Town) -> None:
+    job = here.slurm.submit(1, 8, contract=CONTRACT)
+    here.round()
+    good = here.left("snapshot.json")
+    here.slurm.sleep(5)
+
+    def spoiled(site: Site, snapshot: Snapshot) -> Plan:
+        plan = plan_round(site, snapshot)
+        return replace(plan, decisions=tuple(replace(d, action="wait", placement=()) for d in plan.decisions))
+
+    with patch.object(cycle, "plan_round", spoiled), pytest.raises(PlanRejectedError) as caught:
+        here.round()
+    state = here.home / "state"
+    snapshot = load_snapshot(state / "snapshot.rejected.json", here.site)
+    assert verify(snapshot, load_plan(state / "plan.rejected.json"), here.site) == caught.value.broken
+    assert here.left("snapshot.json") == good
+    assert here.slurm.nodes_of(job)
 
 
 def test_a_full_disk_ends_the_round_before_anything_is_done(here: Town) -> None:

@@ -44,9 +44,25 @@ def test_every_line_is_json_with_time_level_and_event(here: Town) -> None:
     job = here.slurm.submit(1, 8, contract={"min_runtime": "1h"})
     lines = said(here, 1)
     assert all({"time", "level", "event"} <= line.keys() for line in lines)
-    assert {line["event"] for line in lines} == {"started", "round done"}
+    assert {line["event"] for line in lines} == {"plan warns", "started", "round done"}
     assert [line["workload"] for line in lines if line["event"] == "started"] == [job]
     assert here.slurm.nodes_of(evil) == []
+
+
+def test_drains_and_resumes_are_told_with_node_and_reason(tmp_path: Path) -> None:
+    sick = tmp_path / "sick"
+    sick.write_text("node003 fan\n")
+    here = town(tmp_path, more=f"health: {{command: [cat, {sick}], settle: 1s}}")
+    drained = said(here, 1)
+    sick.write_text("")
+    here.slurm.sleep(5)
+    told = [line for line in (*drained, *said(here, 2)) if line["event"] in ("drained", "resumed")]
+    assert [(line["event"], line["node"]) for line in told] == [
+        ("drained", "node003"),
+        ("resumed", "node003"),
+    ]
+    assert told[0]["reason"] == "fan"
+    assert here.slurm.node("node003")["state"] == "up"
 
 
 def test_what_fails_is_told_and_the_next_round_goes_on(here: Town) -> None:

@@ -17,6 +17,9 @@ from planner.hostlist import expand, fold
 from planner.sources.slurm.tools import Answer
 
 KILL_WAIT_S = 2
+RECOUNTS_S = 4
+"""For so long after a restart each GPU that is used counts twice."""
+
 REVOKED_S = 2
 BEGIN_DELAY_S = 121
 EXPECTED_S = 365 * 86_400
@@ -58,6 +61,8 @@ class FakeSlurm:
             "nodes": {n: {"state": "up", "reason": "", "gpus": gpus} for n in names},
             "leaves": leaves,
             "reservations": [],
+            "recounts_until_s": 0,
+            "level": "Administrator",
         }
         self._save(state)
 
@@ -150,6 +155,14 @@ class FakeSlurm:
         """Put a node into a state: up, drain, down or quiet."""
         self._change(lambda state: state["nodes"][node].update(state=state_word, reason=reason))
 
+    def restart(self) -> None:
+        """Restart slurmctld, which then counts the GPUs that are used anew."""
+        self._change(lambda state: state.update(recounts_until_s=state["now_s"] + RECOUNTS_S))
+
+    def allow(self, level: str) -> None:
+        """Give gangplan an AdminLevel: Administrator, Operator (who may drain no node) or None."""
+        self._change(lambda state: state.update(level=level))
+
     def reserve(self, name: str, nodes: str, begin_s: float, end_s: float, flags: str = "MAINT") -> None:
         """Make a reservation."""
         entry = [name, int(begin_s), int(end_s), nodes, flags]
@@ -210,6 +223,8 @@ class FakeSlurm:
         return "", self._change_by(state, args, text)
 
     def _change_by(self, state: dict[str, Any], args: list[str], text: str) -> list[str]:
+        if state["level"] == "None":
+            return ["Access/permission denied"]
         if args == ["scontrol"]:
             return [e for line in text.splitlines() for e in self._line(state, line.split())]
         if args[:2] == ["scontrol", "requeuehold"]:
@@ -220,6 +235,8 @@ class FakeSlurm:
                     self._requeue(state, job, "REQUEUED", held=True)
             return []
         if args[:2] == ["scontrol", "update"]:
+            if state["level"] == "Operator":
+                return ["slurm_update error: Invalid user id"]
             said = dict(word.split("=", 1) for word in args[2:])
             for name in expand(said["NodeName"]):
                 to = {"DRAIN": "drain", "RESUME": "up"}[said["State"]]
@@ -242,7 +259,8 @@ class FakeSlurm:
             return []
         said = dict(word.split("=", 1) for word in words[1:])
         job = state["jobs"].get(said["JobId"])
-        if job is None or job["job_state"] != "PENDING":
+        comes_back = job is not None and job["job_state"] == "COMPLETING" and job["becomes"] == "PENDING"
+        if job is None or (job["job_state"] != "PENDING" and not comes_back):
             return [f"Job is no longer pending execution for job {said['JobId']}"]
         job["required_nodes"] = said.get("ReqNodeList", job["required_nodes"])
         if "NumNodes" in said:
@@ -339,6 +357,8 @@ class FakeSlurm:
     def _node(self, state: dict[str, Any], name: str) -> dict[str, Any]:
         node = state["nodes"][name]
         busy = Counter(n for j in state["jobs"].values() if j["nodes"] for n in expand(j["nodes"]))
+        used = sum(j["gpus"] for j in self._on(state, name) if j["job_state"] == "RUNNING")
+        times = 2 if state["now_s"] < state["recounts_until_s"] else 1
         flags = {"drain": ["DRAIN"], "quiet": ["NOT_RESPONDING"]}.get(node["state"], [])
         word = "down" if node["state"] == "down" else "mixed" if busy[name] else "idle"
         return {
@@ -346,6 +366,7 @@ class FakeSlurm:
             "state": word,
             "state_flags": flags,
             "gres": f"gpu:h100:{node['gpus']}",
+            "gres_used": f"gpu:h100:{times * used}",
             "cpus": 64,
             "threads": 1,
             "real_memory": 1_000_000,

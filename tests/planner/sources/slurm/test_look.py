@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from planner.errors import InputError
+from planner.errors import InputError, SourceError
 from planner.model.site import Site
 from planner.model.workload import Topology, Workload
 from planner.schema.slurm import RuleEntry, SlurmEntry
@@ -222,6 +222,16 @@ def test_gpus_that_slurm_has_lost_count_of_are_not_planned_and_told() -> None:
     assert any(w.startswith("node012: Slurm counts 8 GPUs as used that no job holds") for w in found.warnings)
 
 
+def test_nodes_on_which_more_gpus_are_used_than_there_are_mean_that_slurm_is_not_ready() -> None:
+    def restarted(jobs: Any, nodes: Any) -> Any:
+        for n in nodes["nodes"][2:4]:
+            n["gres_used"] = "gpu:h100:16"
+        return jobs, nodes
+
+    with pytest.raises(SourceError, match=r"^Slurm is not ready: .* on node\[003-004\], "):
+        world(change=restarted)
+
+
 # -- contract by rules -------------------------------------------------------------------------------
 
 
@@ -263,7 +273,7 @@ def test_a_comment_with_nonsense_is_told_and_bounded() -> None:
         return jobs, nodes
 
     found = world(change=nonsense)
-    assert [w.split(": ", 2)[1:2] for w in found.warnings] == [["comment"], ["comment"]]
+    assert [w.split(": ", 2)[1:2] for w in found.warnings] == [["comment"], ["comment"], ["comment"]]
     assert "write 30s, 30m or 30h" in found.warnings[0]
     assert {w.min_runtime_s for w in found.workloads if w.state == "pending"} == {None}
 

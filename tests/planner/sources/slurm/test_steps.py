@@ -98,7 +98,8 @@ def test_a_start_that_failed_gives_its_nodes_back_and_says_why(slurm: Listening,
     slurm.node_is("node001", "drain")
     told = source.start([order])
     assert told.failed == {job: "did not start on node001: Resources"}
-    assert slurm.lines[-2:] == [f"hold {job}", f"update JobId={job} ReqNodeList="]
+    assert ["scontrol", "hold", job] in slurm.told
+    assert slurm.lines[-1] == f"update JobId={job} ReqNodeList="
     assert slurm.job(job)["priority"] == 0
 
 
@@ -137,3 +138,53 @@ def test_drains_carry_our_mark_and_a_reason_of_one_line(slurm: Listening, source
     source.drain({"node001": "fan\n3", "node002": "fan\n3"})
     (told,) = [t for t in slurm.told if "State=DRAIN" in t]
     assert told == ["scontrol", "update", "NodeName=node[001-002]", "State=DRAIN", "Reason=gangplan: fan\\n3"]
+
+
+def test_who_may_not_change_jobs_is_told_which_right_is_missing(
+    slurm: Listening, source: SlurmSource
+) -> None:
+    job = slurm.submit(1)
+    order = start(source, job, "node001")
+    slurm.allow("None")
+    missing = r"Access/permission denied; this user needs AdminLevel=Operator in slurmdbd"
+    with pytest.raises(SourceError, match=missing):
+        source.start([order])
+    with pytest.raises(SourceError, match=missing):
+        source.hold([job])
+
+
+def test_an_operator_starts_jobs_and_is_told_that_nodes_need_more(
+    slurm: Listening, source: SlurmSource
+) -> None:
+    slurm.allow("Operator")
+    job = slurm.submit(1)
+    assert source.start([start(source, job, "node001")]).at_s.keys() == {job}
+    with pytest.raises(SourceError, match=r"Invalid user id; this user needs AdminLevel=Admin "):
+        source.drain({"node002": "fan"})
+
+
+def test_a_start_that_slurm_refused_says_what_it_complained_of(slurm: Listening) -> None:
+    def refusing(args: Sequence[str], text: str = "", times: str = "%s") -> Answer:
+        gate = Answer(1, "", "Unspecified error for job 11\nUnspecified error for job 1\n")
+        return gate if "release 1" in text else slurm(args, text, times)
+
+    source = SlurmSource(Site(()), SlurmEntry(type="slurm"), refusing, slurm.clock, slurm.sleep)
+    job = slurm.submit(1)
+    told = source.start([start(source, job, "node001")])
+    assert told.failed == {job: "did not start on node001: Unspecified error for job 1"}
+
+
+def test_a_job_that_was_requeued_is_bound_to_no_node_and_one_that_its_owner_bound_stays_so(
+    slurm: Listening, source: SlurmSource
+) -> None:
+    preempted, lost, asked = slurm.submit(1), slurm.submit(1), slurm.submit(1, required_nodes="node008")
+    source.start([start(source, preempted, "node001"), start(source, lost, "node002")])
+    slurm.sleep(5)
+    source.preempt([workload(source, preempted)])
+    slurm.node_dies("node002")
+    slurm.node_is("node008", "drain")
+    slurm.loosen(asked)
+    slurm.sleep(3)
+    source.hold(source.observe().loose)
+    assert [slurm.job(j)["required_nodes"] for j in (preempted, lost, asked)] == ["", "", "node008"]
+    assert [slurm.job(j)["priority"] for j in (preempted, lost, asked)] == [0, 0, 0]
