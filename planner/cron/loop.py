@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from planner.cron import journal, metrics
 from planner.cron.books import Books, ledger_of
@@ -13,6 +15,7 @@ from planner.cron.cycle import Cycle, Done
 from planner.cron.hostlock import host_lock
 from planner.errors import GangplanError, InputError, LockedError
 from planner.ledger.lease import Lease, take
+from planner.ledger.store import connect
 from planner.model.plan import Plan
 from planner.model.site import Site
 from planner.sources.base import Source
@@ -28,8 +31,12 @@ GRACE_S = 120
 
 
 def rehearse(site: Site, source: Source) -> Plan:
-    """Return the plan that a round would carry out now."""
-    return Cycle(site, source, Books(site, ledger_of(site), source.name)).rehearse()
+    """Return the plan that a round would carry out now; where there is no ledger yet, none is made."""
+    with TemporaryDirectory() as folder:
+        file = connect(site.ledger).file if site.ledger else None
+        if file is not None and not file.exists():
+            site = replace(site, ledger=f"sqlite:///{folder}/ledger.db")
+        return Cycle(site, source, Books(site, ledger_of(site), source.name)).rehearse()
 
 
 def run_once(site: Site, source: Source) -> Done:

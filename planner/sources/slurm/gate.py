@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 LUA = "job_submit.lua"
+
+_PLANNERS = re.compile(r"^local PLANNERS = \{.*?\}", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -125,10 +128,17 @@ def missing(config: Mapping[str, str], lua: str) -> tuple[list[str], list[str]]:
         )
     else:
         if there.strip() != lua.strip():
-            faults[True].append(
-                f"{path} is not the gate of this site, write what `gangplan slurm gate` prints"
-            )
+            faults[True].append(f"{path} {_other(there, lua)}")
     return faults[True], faults[False]
+
+
+def _other(there: str, lua: str) -> str:
+    """Return in what a gate is another than it should be."""
+    made, wanted = _PLANNERS.search(there), _PLANNERS.search(lua)
+    if made and wanted and there.replace(made[0], wanted[0]).strip() == lua.strip():
+        ids, asked = (", ".join(re.findall(r"\d+", found[0])) for found in (made, wanted))
+        return f"was made for user ids {ids}, and this checks for {asked}: write it anew, or give its --uid"
+    return "is not the gate of this site, write what `gangplan slurm gate` prints"
 
 
 def _plain(name: str) -> str:

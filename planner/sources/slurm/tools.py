@@ -99,7 +99,10 @@ def read_text(tools: Tools, *args: str) -> str:
 
 
 def read_json(tools: Tools, *args: str, times: str = "%s") -> dict[str, Any]:
-    """Return the JSON that a command prints; SourceError where it fails or prints anything else."""
+    """Return the JSON that a command prints; SourceError where it fails or prints anything else.
+
+    Without a slurmctld `squeue --json` ends well and shows no jobs: its `errors` alone say what is wrong.
+    """
     answer = tools(args, times=times)
     if answer.code:
         raise SourceError(f"{' '.join(args)}: {complaint(answer)}")
@@ -111,4 +114,7 @@ def read_json(tools: Tools, *args: str, times: str = "%s") -> dict[str, Any]:
         raise SourceError(
             f"{' '.join(args)}: printed no JSON object, see whether Slurm's JSON plugin is there"
         )
+    if data.get("errors"):
+        why = printable(json.dumps(data["errors"], ensure_ascii=False))[:LONGEST]
+        raise SourceError(f"{' '.join(args)}: see whether slurmctld runs, it says {why}")
     return data

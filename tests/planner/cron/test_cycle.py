@@ -108,6 +108,14 @@ def test_a_dry_run_changes_nothing(here: Town) -> None:
     assert not [t for t in here.slurm.told[told:] if changing & set(t) or t == ["scontrol"]]
 
 
+def test_a_dry_run_before_the_first_round_leaves_nothing_behind(here: Town) -> None:
+    job = here.slurm.submit(1, 8, contract={"min_runtime": "1h"})
+    there = sorted(here.home.iterdir())
+    plan = rehearse(here.site, here.source())
+    assert [(d.workload, d.action) for d in plan.decisions] == [(job, "start")]
+    assert sorted(here.home.iterdir()) == there
+
+
 def test_metrics_say_what_was_decided(here: Town) -> None:
     here.slurm.submit(2, 8, contract={"min_runtime": "1h"})
     here.round()

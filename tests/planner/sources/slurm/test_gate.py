@@ -44,7 +44,8 @@ def test_a_setting_that_works_against_rounds_is_told(config: dict[str, str], key
 
 
 def test_another_gate_or_none_is_told(config: dict[str, str], tmp_path: Path) -> None:
-    assert "is not the gate of this site" in missing(config, gate_lua([0, 64030]))[0][0]
+    assert "is not the gate of this site" in missing(config, gate_lua([0], ["main"]))[0][0]
+    assert "was made for user ids 0, and this checks for 0, 64030" in missing(config, gate_lua([64030]))[0][0]
     (tmp_path / "job_submit.lua").unlink()
     assert "cannot be read" in missing(config, gate_lua([0]))[0][0]
 

@@ -68,3 +68,9 @@ def test_a_command_that_is_not_there_is_told_with_what_to_do(tools: Commands) ->
 def test_what_is_no_json_object_is_told(text: str) -> None:
     with pytest.raises(SourceError, match="printed no JSON object"):
         read_json(lambda *_, **__: Answer(0, text, ""), "squeue", "--json")
+
+
+def test_an_answer_with_errors_is_none_though_it_ends_well() -> None:
+    away = '{"errors": [{"description": "Failed while looking for jobs"}], "jobs": []}'
+    with pytest.raises(SourceError, match=r"see whether slurmctld runs, it says .*Failed while looking"):
+        read_json(lambda *_, **__: Answer(0, away, ""), "squeue", "--json")
