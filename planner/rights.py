@@ -23,7 +23,7 @@ def unwritable(*paths: Path) -> str | None:
         except OSError:
             continue
         if not os.access(path, os.W_OK, effective_ids=True):
-            fix = f"run as {owner}, or `chown {me} {path}`" if owner != me else f"`chmod u+w {path}`"
+            fix = f"`chown {me} {path}`, or run as {owner}" if owner != me else f"`chmod u+w {path}`"
             return f"{path}: belongs to {owner}, and {me} may not write to it, {fix}"
     return None
 

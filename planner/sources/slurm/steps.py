@@ -29,6 +29,9 @@ STOP_WAIT_S = 5
 
 LONGEST_REASON = 200
 
+AWAY = ("Unable to contact", "Connection refused", "Unexpected message received")
+"""What scontrol complains of without a slurmctld; the last when it holds or releases."""
+
 _ID = re.compile(r"[0-9]+(_[0-9]+)?")
 _UNSAFE = re.compile(r"[\s=\"'\\]+")
 
@@ -169,7 +172,7 @@ class Steps:
         SourceError where slurmctld is away, or where this user needs a higher `AdminLevel`.
         """
         answer = self.tools(args, text)
-        if "Unable to contact" in answer.err or "Connection refused" in answer.err:
+        if any(words in answer.err for words in AWAY):
             raise SourceError(f"{args[0]}: {complaint(answer)}")
         if "ermission denied" in answer.err or "Invalid user id" in answer.err:
             fix = f"this user needs AdminLevel={level} in slurmdbd, or run as SlurmUser"

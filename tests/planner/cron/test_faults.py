@@ -124,6 +124,19 @@ def test_a_gang_that_lost_a_node_comes_back_with_the_first_claim(here: Town) -> 
     assert here.slurm.job(first)["restart_cnt"] == 1
 
 
+def test_a_gang_that_lost_a_node_has_its_promise_from_the_round_that_finds_it_waiting(here: Town) -> None:
+    gang, other = here.slurm.submit(4, 8, contract=CONTRACT), here.slurm.submit(4, 8, contract=CONTRACT)
+    here.round()
+    here.slurm.sleep(60)
+    here.slurm.node_dies(here.slurm.nodes_of(gang)[0])
+    here.slurm.sleep(3)
+    late = here.slurm.submit(3, 8, contract=CONTRACT, account="vision")
+    plan = here.round().plan
+    assert {d.workload: d.action for d in plan.decisions} == {gang: "wait", other: "keep", late: "start"}
+    assert [r.workload for r in plan.reservations] == [gang]
+    assert here.slurm.job(gang)["required_nodes"] == ""
+
+
 def test_an_operators_requeue_is_held_again_and_planned_again(here: Town) -> None:
     job = here.slurm.submit(2, 8, contract=CONTRACT)
     here.round()

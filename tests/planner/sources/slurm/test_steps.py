@@ -125,12 +125,19 @@ def test_no_id_but_a_number_reaches_a_command(slurm: Listening, source: SlurmSou
     assert len(slurm.told) == told
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "slurm_update error: Unable to contact slurm controller (connect failure)",
+        "slurm_suspend error: Unexpected message received",
+    ],
+)
 def test_a_controller_that_is_away_is_an_error_and_not_a_complaint(
-    slurm: Listening, source: SlurmSource
+    slurm: Listening, source: SlurmSource, text: str
 ) -> None:
-    away = Answer(1, "", "slurm_update error: Unable to contact slurm controller (connect failure)")
+    away = Answer(1, "", text)
     source.steps.tools = lambda *_, **__: away
-    with pytest.raises(SourceError, match="Unable to contact"):
+    with pytest.raises(SourceError, match=text.partition(": ")[2].split(" (")[0]):
         source.hold(["1"])
 
 
