@@ -26,7 +26,8 @@ MOVED = {
     Moved.NODE_LOST: "a node it was promised has left service",
     Moved.TAKEN: "protected work stands where it was promised",
     Moved.OVER_LIMIT: "its allocation is at its limit",
-    Moved.BRAKED: "more would have to be preempted for it than the site allows in one round",
+    Moved.BRAKED: "no more may be preempted for it in this round",
+    Moved.BEYOND_BRAKE: "more would have to be preempted for it than the site allows in one round",
     Moved.STILL_LEAVING: "it has not left its nodes yet",
     Moved.MISFIT: "its promised place is no longer there, or no longer suits it",
 }

@@ -79,9 +79,11 @@ def standing_board(state: State) -> Board:
     """Return the board of a state as it stands between rounds: interruptible work ranked, promises held."""
     ranked = candidates(state)
     board = Board(state, rank(state, ranked[state.workloads.running[ranked]], state.workloads.running))
-    for i, start_s in enumerate(state.promises.start_s.tolist()):
-        nodes = state.promises.placement.node[state.promises.placement.part(i)]
-        board.hold_s[nodes] = np.minimum(board.hold_s[nodes], start_s)
+    p = state.promises
+    for i, (j, start_s) in enumerate(zip(p.workload.tolist(), p.start_s.tolist(), strict=True)):
+        part = p.placement.part(i)
+        nodes, replicas = p.placement.node[part].tolist(), p.placement.replicas[part].tolist()
+        board.promise(j, start_s, list(zip(nodes, replicas, strict=True)))
     return board
 
 

@@ -221,9 +221,28 @@ class Board:
         if key not in self._may_use:
             self._may_use[key] = self._accepted(j)
         ends_s = self.state.now_s + (int(w.min_runtime_s[j]) if w.allocated[j] else policy.due_s)
-        ok: Bools = ends_s <= self.hold_s  # unallocated work keeps off what is promised for the next round
+        # unallocated work keeps off what is promised for the next round
+        ok: Bools = ends_s <= self.held_until_s(j)
         ok &= self._may_use[key]
         return ok
+
+    def held_until_s(self, j: int) -> Ints:
+        """Return when each node is promised to somebody else than `j`, int64[N], epoch seconds."""
+        if j not in self.promised or j in self.starts:
+            return self.hold_s
+        mine = [n for n, _ in self.promised[j][1]]
+        out = self.hold_s.copy()
+        out[mine] = FOREVER_S
+        for i in self.settled():
+            if i != j:
+                start_s, parts = self.promised[i]
+                both = [n for n, _ in parts if n in mine]
+                out[both] = np.minimum(out[both], start_s)
+        return out
+
+    def like(self, j: int) -> int:
+        """Return a number that pending work shares with what may stand where it may: a promise sets apart."""
+        return -1 - j if j in self.promised else int(self.state.workloads.kind[j])
 
     def _accepted(self, j: int) -> Bools:
         n, w = self.state.nodes, self.state.workloads
@@ -252,12 +271,18 @@ class Board:
         return slots
 
     def limit_room(self, j: int) -> int:
-        """Return the GPUs that the limits above `j` still allow; 0 where the subtree was over its limit."""
+        """Return the GPUs that limits above `j` still allow it; 0 where the subtree was over its limit."""
         limit, room = self.state.budgets.limit_gpus, int(UNCOUNTED)
         for v in self.limited_by(j):
             over = self.held_before[v] > limit[v]
-            room = min(room, 0 if over else int(limit[v] - self.held_gpus[v]))
+            room = min(room, 0 if over else self.limit_left(v, j))
         return room
+
+    def limit_left(self, v: int, j: int = -1) -> int:
+        """Return the GPUs that a limit leaves of what stands and of what is promised to others than `j`."""
+        gpus, ahead = self.state.workloads.gpus, [i for i in self.settled() if i != j]
+        promised = sum(int(gpus[i]) for i in ahead if v in self.limited_by(i))
+        return int(self.state.budgets.limit_gpus[v] - self.held_gpus[v]) - promised
 
     def limited_by(self, j: int) -> tuple[int, ...]:
         """Return the budget tree nodes with a limit that `j` counts under, from its leaf up."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from solver.assemble import Assembler
 from solver.buddy import Slot, row_slots
-from solver.holds import hold_price, standing_rate, start_worth
+from solver.holds import hold_price, restart_rate, standing_rate, start_worth
 from solver.linear import LinearModel
 from solver.outlook import Outlook
 from solver.shares import eviction_gpus
@@ -115,10 +115,11 @@ def _ends_others(o: Outlook, gang: Ints, time: Ints, domain: Ints) -> Floats:
     inside = o.of_node >= 0
     for k in np.unique(time[time > 0]).tolist():
         left_s = max(board.state.policy.worth_s - (int(o.times_s[k]) - board.state.now_s), 0)
-        rate = standing_rate(board, tier, int(o.times_s[k]))
+        rate = standing_rate(board, tier, int(o.times_s[k])) * left_s / 3600
+        rate += restart_rate(board, tier, int(o.times_s[k]))
         mean = np.bincount(o.of_node[inside], rate[inside], len(o.first)) / o.size
         mine = time == k
-        out[mine] = mean[domain[mine]] * size[gang[mine]] * left_s / 3600
+        out[mine] = mean[domain[mine]] * size[gang[mine]]
     return out
 
 
@@ -319,9 +320,7 @@ def _add_limits(a: Assembler, o: Outlook, x: Columns) -> None:
             if v in under:
                 under[v][1].append(y)
     for v, (gangs, yields) in sorted(under.items()):
-        promised = sum(int(gpus[j]) for j in board.settled() if v in board.limited_by(j))
-        room = int(board.state.budgets.limit_gpus[v] - board.held_gpus[v]) - promised
-        row = a.rows("ceiling", np.array([[v]]), upper=max(room, 0))
+        row = a.rows("ceiling", np.array([[v]]), upper=max(board.limit_left(v), 0))
         for g in gangs:
             columns = x.begin[g][x.begin[g] >= 0]
             a.put(np.repeat(row, len(columns)), columns, int(gpus[o.gangs[g]]))

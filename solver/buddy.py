@@ -45,7 +45,6 @@ class Domains:
     pool : int64[D]
     level : int64[L, D]
         Topology domain of each at every level; -1 for none, and where the level does not matter.
-    hold_s : int64[D], epoch seconds
     node : int64[D]
         First node of each.
     """
@@ -54,7 +53,6 @@ class Domains:
     sea: Ints
     pool: Ints
     level: Ints
-    hold_s: Ints
     node: Ints
 
     @property
@@ -102,7 +100,7 @@ def domains_of(board: Board, apart: Bools, levels: Bools | None = None) -> Domai
     """
     n = board.state.nodes
     own = np.where(apart, np.arange(n.count), -1)
-    alike = np.vstack((n.pool, n.gpus, n.cpus_milli, n.memory_bytes, board.hold_s, own))
+    alike = np.vstack((n.pool, n.gpus, n.cpus_milli, n.memory_bytes, board.hold_s, _holders(board), own))
     matter = np.ones(len(n.domain), dtype=bool) if levels is None else levels
     level = np.where(matter[:, None], n.domain, -1)
     keys = np.vstack((level, alike))[:, board.usable]
@@ -116,7 +114,17 @@ def domains_of(board: Board, apart: Bools, levels: Bools | None = None) -> Domai
     node = np.flatnonzero(board.usable)[first]
     level = level[:, node]
     level[:, of_node.max(initial=-1) + 1 :] = -1
-    return Domains(of_node, sea, n.pool[node], level, board.hold_s[node], node)
+    return Domains(of_node, sea, n.pool[node], level, node)
+
+
+def _holders(board: Board) -> Ints:
+    """Return a number for each node that is the same where the same gangs are promised it, int64[N]."""
+    out = np.zeros(board.state.nodes.count, dtype=np.int64)
+    promised = board.settled()
+    for i, j in enumerate(promised):
+        nodes = [n for n, _ in board.promised[j][1]]
+        out[nodes] = out[nodes] * (len(promised) + 1) + i + 1
+    return out
 
 
 def _columns_alike(keys: Ints) -> tuple[Ints, Ints]:
@@ -237,6 +245,7 @@ def classes_of(board: Board, js: Ints, victim_bands: Ints, *, places: bool) -> C
     size, pieces, cpus, memory, segment, required = shapes(state, js)
     ends = state.now_s + w.min_runtime_s[js]
     hold = np.where(w.allocated[js], np.searchsorted(np.unique(board.hold_s), ends), 0)
+    hold[np.isin(js, board.settled())] = -1 - np.flatnonzero(np.isin(js, board.settled()))  # each by itself
     wishes = [size, pieces, cpus, memory, segment, required, hold, *w.pool_ok[js].T.astype(np.int64)]
     if places:
         wishes += [w.preferred[js], np.searchsorted(RUNTIME_BUCKETS_S, w.min_runtime_s[js])]

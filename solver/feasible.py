@@ -122,7 +122,7 @@ def hopeful(board: Board, js: Ints, amounts: Amounts) -> Ints:
     js = js[w.gpus[js] <= np.maximum(gpus, 0).sum()]
     if len(js) > A_HANDFUL:
         most, _ = _room(state, js, state.nodes.pool, (gpus, *amounts[1:]), board.hold_s)
-        js = js[most >= w.replicas[js]]
+        js = js[(most >= w.replicas[js]) | np.isin(js, list(board.promised))]  # whose own hold does not count
     return js
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from solver.ahead import place_slots
 from solver.board import Board, Parts
 from solver.booking import Begin, Columns, book, read
-from solver.holds import claims_against, worth
+from solver.holds import claims_against, promise_worth, worth
 from solver.linear import LinearModel
 from solver.outlook import Outlook, outlook_of
 from solver.reseat import Solve
@@ -56,8 +56,7 @@ def foresee(board: Board, js: Ints, solve: Solve, deadline_s: float, gap: float)
 def _one_by_one(board: Board, js: Ints) -> None:
     """Promise what waits its best later start, in order."""
     for j in js[~board.standing[js]].tolist():
-        if board.limit_room(j) >= board.state.workloads.gpus[j]:
-            reserve(board, j)
+        reserve(board, j)
 
 
 def _jointly(
@@ -97,10 +96,11 @@ def carried_out(o: Outlook, begins: list[Begin], yields: list[int]) -> Board:
         parts = _seat(o, board, begin)
         if parts is None:
             continue
+        time_s = int(o.times_s[begin.time])
         if begin.time == 0:
             board.start(j, parts)
-        else:
-            board.promise(j, int(o.times_s[begin.time]), parts)
+        elif promise_worth(board, j, time_s, parts) > 0:  # the model knows restarts on average only
+            board.promise(j, time_s, parts)
     for i in sorted(gone, key=board.order.position.item):
         _restore(board, i, gone[i])
     return board

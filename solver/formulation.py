@@ -220,7 +220,7 @@ def add_limit(a: Assembler, p: Problem, x: Columns) -> None:
         mine = np.flatnonzero(below[w.leaf[js], k])
         theirs = np.flatnonzero((w.leaf[v.index] >= 0) & below[w.leaf[v.index], k])
         over = board.held_before[tree] > b.limit_gpus[tree]
-        room = 0 if over else int(b.limit_gpus[tree] - board.held_gpus[tree])
+        room = 0 if over else max(board.limit_left(tree), 0)
         before = -1
         for band in np.unique(order.band[js[mine]]).tolist():
             late = theirs[v.band[theirs] > band] if not over else theirs[:0]

@@ -7,7 +7,7 @@ import numpy as np
 from solver.board import Board
 from solver.evictable import Evictable
 from solver.feasible import hopeful
-from solver.holds import worth_a_promise
+from solver.holds import patient, worth_a_promise
 from solver.placing import find_free, make_room
 from solver.reserve import reserve
 from solver.shares import BEYOND, WITHIN, eviction_gpus, regret
@@ -45,26 +45,26 @@ def _serve_band(board: Board, js: Ints, evictable: Evictable | None) -> None:
     promised a later start, before anybody after it takes the nodes.
     """
     w = board.state.workloads
-    hopeless, unpromised = set[int](), set[int]()
+    hopeless, unpromised = set[int](), set[tuple[int, ...]]()
     some_hope = hopeful(board, js, board.free if evictable is None else evictable.and_free(board))
     for j in js[np.isin(js, some_hope) | worth_a_promise(board, js)].tolist():
-        kind = int(w.kind[j])
+        kind = board.like(j)
         if kind not in hopeless:
             if start_free(board, j) or board.limit_room(j) < w.gpus[j]:
                 continue
             if evictable is not None and start_by_eviction(board, j, evictable, worth(board, j)):
                 continue
             hopeless.add(kind)
-        if kind not in unpromised and not reserve(board, j):
-            unpromised.add(kind)
+        claim = (kind, int(w.leaf[j]), int(patient(board.state, j)))
+        if claim not in unpromised and not reserve(board, j):
+            unpromised.add(claim)
 
 
 def fill(board: Board, js: Ints) -> None:
     """Start, in the order given, whatever fits without a victim."""
-    kind = board.state.workloads.kind
     hopeless: set[tuple[int, tuple[int, ...]]] = set()
     for j in hopeful(board, js[~board.standing[js]], board.free).tolist():
-        like = (int(kind[j]), board.limited_by(j))
+        like = (board.like(j), board.limited_by(j))
         if like not in hopeless and not start_free(board, j):
             hopeless.add(like)
 

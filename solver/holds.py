@@ -3,10 +3,11 @@
 A gang promised a start at T on nodes n that come free of claims at e_n is worth, in GPU-hours at price 1,
 
     0.9 x price x GPUs x (H - (T - now)) - mu x hold_cost x sum over n of GPUs_n x (T - e_n)
-        - (H - (T - now)) x sum over n of GPUs on n x rate_n(T)
+        - (H - (T - now)) x sum over n of GPUs on n x rate_n(T) - restarts(T)
 
 with mu the lowest price in the money: what allocated work that a hold displaces would have been worth at the
-least; and rate_n the price of a GPU to whom the start would end on n (docs/formulation.md, "Reservations").
+least; rate_n the price of a GPU to whom the start would end on n; and the restarts of those who would have to
+make way (docs/formulation.md, "Reservations").
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numpy as np
 
 from solver.ahead import Claims, promised_claims, ranked_claims
 from solver.board import Board, Parts
-from solver.shares import seniority
-from solver.state import Bools, Floats, Ints
+from solver.shares import eviction_gpus, seniority
+from solver.state import Bools, Floats, Ints, State
 
 LEAST_LEFT_S = 60
 """A promise as far ahead as H is worth so much of it, so that it beats none."""
@@ -28,24 +29,27 @@ CERTAINTY = 0.9
 def worth_a_promise(board: Board, js: Ints) -> Bools:
     """Tell which of the pending workloads `js` (int64[K]) may be promised a later start, bool[K].
 
-    They are in the money, and gangs: a single replica takes the first place that comes free.
+    They are in the money, and gangs of GPUs: a single replica takes the first place that comes free.
     """
+    w = board.state.workloads
     if len(board.promised) >= board.state.policy.reservations:
         return np.zeros(len(js), dtype=bool)
-    may: Bools = board.order.in_money[js] & (board.state.workloads.replicas[js] > 1)
+    may: Bools = board.order.in_money[js] & (w.replicas[js] > 1) & (w.gpus_per_replica[js] > 0)
     return may
 
 
 def claims_against(board: Board, j: int) -> Claims:
     """Return who holds what until when, as far as gang `j` is concerned, its own promise apart.
 
-    Interruptible work that ranks no later goes on for ever, and so do protected runs that go before it in
-    its own allocation.
+    Interruptible work that ranks no later goes on for ever, and so do protected runs and starts of this round
+    that go before it in its own allocation.
     """
     w, place = board.state.workloads, seniority(board.state)
     others = np.ones(w.count, dtype=bool)
     others[j] = False
-    elders = board.state.protected & w.allocated & (w.leaf == w.leaf[j]) & (place < place[j])
+    elders = board.state.protected.copy()
+    elders[list(board.starts)] = True
+    elders &= w.allocated & (w.leaf == w.leaf[j]) & (place < place[j])
     claims = promised_claims(board).only(others)
     return claims.merged(ranked_claims(board, -1, int(board.order.band[j]))).lasting(elders)
 
@@ -65,17 +69,24 @@ def idle_gpu_s(board: Board, claims: Claims, parts: Parts, time_s: int) -> int:
     return int((board.state.nodes.gpus[nodes] * waits_s).sum())
 
 
+def patient(state: State, j: int) -> bool:
+    """Tell whether `j` has waited as long as protection may last.
+
+    A snapshot does not say how much of that wait it has been in the money.
+    """
+    return bool(state.now_s - state.workloads.submitted_s[j] >= state.policy.patience_s)
+
+
 def hold_price(board: Board, j: int) -> float:
     """Return what a GPU-hour held for `j` costs: the price at the cut-off of the money, weighed by the site.
 
-    Nothing for who has waited as long as protection may last: it is held for whatever it costs. A snapshot
-    does not say how much of that wait it has been in the money.
+    Nothing for who has been patient: it is held for whatever it costs.
     """
-    order, state = board.order, board.state
-    if state.now_s - state.workloads.submitted_s[j] >= state.policy.patience_s:
+    order = board.order
+    if patient(board.state, j):
         return 0.0
     price = order.price[order.sequence[order.in_money[order.sequence]]]
-    return float(price.min()) * state.policy.hold_cost if len(price) else 0.0
+    return float(price.min()) * board.state.policy.hold_cost if len(price) else 0.0
 
 
 def start_worth(board: Board, j: int, time_s: int) -> float:
@@ -106,10 +117,59 @@ def standing_rate(board: Board, tier: int, at_s: int) -> Floats:
     return out
 
 
+def restart_rate(board: Board, tier: int, at_s: int) -> Floats:
+    """Return what restarts a GPU of each node costs that is promised for `at_s`, GPU-hours, float64[N].
+
+    On average over the node: of who is not protected any more by then, each by what it holds there.
+    """
+    state = board.state
+    w, nodes, p = state.workloads, state.nodes, state.workloads.placement
+    weight = eviction_gpus(state, board.order, tier) / np.maximum(w.gpus, 1)
+    goes = board.standing & w.running & ~(state.protected & (w.protected_until_s > at_s))
+    part = np.flatnonzero(goes[board.owner])
+    held = np.bincount(p.node[part], p.gpus[part] * weight[board.owner[part]], nodes.count)
+    for i, parts in board.starts.items():
+        if state.now_s + w.min_runtime_s[i] <= at_s:
+            for n, k in parts:
+                held[n] += weight[i] * k * w.gpus_per_replica[i]
+    out: Floats = held * (state.policy.restart_cost_s / 3600) / np.maximum(nodes.gpus, 1)
+    return out
+
+
+def in_the_way(board: Board, j: int, time_s: int, parts: Parts, claims: Claims) -> Ints:
+    """Return who would have to make way for `j` on its nodes at a time if nobody there ended, int64.
+
+    On each node those whose claims have ended by then, the fewest GPUs to lose first.
+    """
+    w, p = board.state.workloads, board.state.workloads.placement
+    size = int(w.gpus_per_replica[j])
+    lacks = {n: k * size - max(int(board.free_gpus[n]), 0) for n, k in parts}
+    stays = np.zeros(w.count, dtype=bool)
+    stays[claims.workload[claims.ends_s > time_s]] = True
+    part = np.flatnonzero(np.isin(p.node, list(lacks)) & (board.standing & w.running & ~stays)[board.owner])
+    there = list(zip(p.node[part].tolist(), board.owner[part].tolist(), p.gpus[part].tolist(), strict=True))
+    for n in lacks:
+        starts = [i for i in board.tenants.get(n, ()) if i != j and not stays[i]]
+        there += [(n, i, dict(board.starts[i])[n] * int(w.gpus_per_replica[i])) for i in starts]
+    out = set[int]()
+    for n, i, gpus in sorted(there, key=lambda t: (int(w.gpus[t[1]]), t[1])):
+        if lacks[n] > 0:
+            lacks[n] -= gpus
+            out.add(i)
+    return np.array(sorted(out), dtype=np.int64)
+
+
+def beyond_brake(board: Board, rs: Ints) -> bool:
+    """Tell whether no round may preempt all of `rs` (int64) at once."""
+    most, w = board.state.policy.max_preempted_gpus, board.state.workloads
+    return bool(0 <= most < w.gpus[rs].sum())
+
+
 def promise_worth(board: Board, j: int, time_s: int, parts: Parts, claims: Claims | None = None) -> float:
     """Return what promising `j` a start is worth, GPU-hours; `claims` are those against it, where known.
 
-    What its start is worth, less what its nodes idle until then and what makes way for it then.
+    What its start is worth, less what its nodes idle until then, what makes way for it then, and the restarts
+    of who does. Less than nothing where the site lets no round preempt so many.
     """
     left_h = max(board.state.policy.worth_s - (time_s - board.state.now_s), 0) / 3600
     nodes, replicas = (np.array(x, dtype=np.int64) for x in zip(*parts, strict=True))
@@ -117,7 +177,12 @@ def promise_worth(board: Board, j: int, time_s: int, parts: Parts, claims: Claim
     after = float((standing_rate(board, int(board.order.tier[j]), time_s)[nodes] * gpus).sum()) * left_h
     claims = claims_against(board, j) if claims is None else claims
     held = hold_price(board, j) * idle_gpu_s(board, claims, parts, time_s) / 3600
-    return start_worth(board, j, time_s) - held - after
+    they, policy = in_the_way(board, j, time_s, parts, claims), board.state.policy
+    if beyond_brake(board, they):
+        return -np.inf
+    weighted = eviction_gpus(board.state, board.order, int(board.order.tier[j]))[they]
+    restarts = float(weighted.sum()) * policy.restart_cost_s / 3600
+    return start_worth(board, j, time_s) - held - after - restarts
 
 
 def promised_worth(board: Board) -> dict[int, float]:

@@ -131,7 +131,7 @@ def outlook_of(board: Board, tier: int, js: Ints, hints_s: Sequence[int] = ()) -
 def _candidates(board: Board, js: Ints) -> tuple[list[int], list[int]]:
     """Return the gangs that may be promised a start: the best that wait, the best that would start now."""
     policy, w = board.state.policy, board.state.workloads
-    may = js[worth_a_promise(board, js) & (w.gpus_per_replica[js] > 0)].tolist()
+    may = js[worth_a_promise(board, js)].tolist()
     room = policy.reservations - len(board.promised)
     waiting = [j for j in may if not board.standing[j] and board.limit_room(j) >= w.gpus[j]]
     waiting = [j for j in waiting if j not in board.promised]

@@ -231,7 +231,9 @@ def _caps(p: Problem) -> Ints:
     for c, level in enumerate(p.classes.required.tolist()):
         ok = p.domains.is_domain & (p.domains.level[level] >= 0) if level >= 0 else p.domains.is_sea
         ok = ok & pools[c][p.domains.pool]
-        ok &= p.board.state.now_s + min_runtime_s[p.classes.members[c]].max() <= p.domains.hold_s
+        members = p.classes.members[c]
+        hold_s = p.board.held_until_s(int(members[0]))[p.domains.node]
+        ok &= p.board.state.now_s + min_runtime_s[members].max() <= hold_s
         slots = piece_slots(p.classes, c, gpus[int(p.classes.band[c])], cpus, memory)
         caps[c] = np.where(ok, p.domains.sum(slots), 0)
     return caps

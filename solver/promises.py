@@ -24,6 +24,11 @@ class Moved(IntEnum):
     BRAKED = 3
     MISFIT = 4
     STILL_LEAVING = 5
+    BEYOND_BRAKE = 6
+
+
+LAPSED = (Moved.OVER_LIMIT, Moved.BEYOND_BRAKE)
+"""Nothing is held for who could not start even if its nodes came free."""
 
 
 @dataclass
@@ -67,22 +72,30 @@ def keep_promises(board: Board) -> Book:
         if leaves and start_s < state.now_s + state.policy.due_s:
             start_s, book.moved[j] = state.now_s + state.policy.due_s, Moved.STILL_LEAVING
         carried = _carry(board, book, claims, j, parts, start_s)
-        if carried is None:
+        if carried is None and book.moved[j] not in LAPSED:
             homeless.append(j)
         claims = carried or claims
     for j in homeless + failed:  # after all that can be kept: a promise moves for its own reasons only
-        found = gentlest_start(board, j, claims)
-        if found is None:
-            continue
-        start_s, parts = found
-        if start_s <= state.now_s and w.status[j] == Status.PENDING:
-            ends_s = state.now_s + max(int(w.min_runtime_s[j]), 1)
-            if _start_there(board, j, parts, evicting=True) is None:
-                book.met.append(j)
-                claims = claims.plus(j, parts, ends_s)
-                continue
-        claims = _write(board, claims, j, parts, start_s)
+        claims = _anew(board, book, claims, j)
     return book
+
+
+def _anew(board: Board, book: Book, claims: Claims, j: int) -> Claims:
+    """Start a gang that has no place, or promise it its next one; return the claims with its own."""
+    state, w = board.state, board.state.workloads
+    found = gentlest_start(board, j, claims) if _within_limits(board, j) else None
+    if found is None:
+        return claims
+    start_s, parts = found
+    if start_s <= state.now_s and w.status[j] == Status.PENDING:
+        stopped = _start_there(board, j, parts, evicting=True)
+        if stopped is None:
+            book.met.append(j)
+            return claims.plus(j, parts, state.now_s + max(int(w.min_runtime_s[j]), 1))
+        if stopped in LAPSED:
+            book.moved[j] = stopped
+            return claims
+    return _write(board, claims, j, parts, start_s)
 
 
 def _failed(state: State) -> list[int]:
@@ -102,6 +115,8 @@ def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start
     """
     state = board.state
     trouble = _trouble(board, claims, j, parts, max(start_s, state.now_s))
+    if not _within_limits(board, j):
+        trouble = Moved.OVER_LIMIT
     if trouble is None:
         if state.workloads.status[j] == Status.STOPPING:  # it cannot start before it has left
             return _write(board, claims, j, parts, start_s)
@@ -117,6 +132,12 @@ def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start
         trouble = stopped
     book.moved[j] = trouble
     return None
+
+
+def _within_limits(board: Board, j: int) -> bool:
+    """Tell whether a gang has room under its limits, beside what stands and what is promised to others."""
+    gpus = int(board.state.workloads.gpus[j])
+    return board.limit_room(j) + (gpus if board.standing[j] else 0) >= gpus
 
 
 def _write(board: Board, claims: Claims, j: int, parts: Parts, start_s: int) -> Claims:
@@ -153,8 +174,6 @@ def _start_there(board: Board, j: int, parts: Parts, *, evicting: bool) -> Moved
     Returns what stands in the way; None when it has started.
     """
     w = board.state.workloads
-    if board.limit_room(j) < w.gpus[j]:
-        return Moved.OVER_LIMIT
     fits = _fits(board, j, parts, board.free)
     if not fits and not evicting:
         return Moved.TAKEN
@@ -176,7 +195,8 @@ def _start_there(board: Board, j: int, parts: Parts, *, evicting: bool) -> Moved
         if trial.place_is_free(r):
             trial.restore(r)
     if trial.brake_room() < 0:
-        return Moved.BRAKED
+        alone = trial.preempted_gpus - board.preempted_gpus <= board.state.policy.max_preempted_gpus
+        return Moved.BRAKED if alone else Moved.BEYOND_BRAKE
     board.adopt(trial)
     return None
 

@@ -25,6 +25,8 @@ def reserve(board: Board, j: int) -> bool:
     state = board.state
     if j in board.promised or not worth_a_promise(board, np.array([j]))[0]:
         return False
+    if board.limit_room(j) < state.workloads.gpus[j]:
+        return False
     claims = claims_against(board, j)
     times = np.unique(claims.ends_s[claims.ends_s <= state.now_s + state.policy.horizon_s])
     place = cache(partial(_place, board, j, claims))
@@ -41,7 +43,7 @@ def reserve(board: Board, j: int) -> bool:
         parts = place(time_s)
         if parts is not None:
             worth = promise_worth(board, j, time_s, parts, claims)
-            if worth >= 0 and (best is None or worth > best[0]):
+            if worth > 0 and (best is None or worth > best[0]):
                 best = worth, time_s, parts
     if best is None:
         return False

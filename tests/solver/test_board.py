@@ -316,3 +316,40 @@ def test_nodes_are_held_for_whom_they_are_promised_to_until_it_starts_elsewhere(
     assert board.hold_s.tolist() == [FOREVER_S, NOW_S + 600, FOREVER_S]
     board.cancel(0)
     assert board.hold_s.tolist() == held
+
+
+# --- promises ---------------------------------------------------------------------------------------------
+
+
+def promising(*starts_h: float) -> Board:
+    """Gang i is promised nodes i and i + 1 in so many hours."""
+    work = [pending(8, 2, min_runtime_h=4) for _ in starts_h] + [pending(8, min_runtime_h=4)]
+    board = board_of([node(8)] * 4, work, limits={"a": 48})
+    for j, hours in enumerate(starts_h):
+        board.promise(j, NOW_S + round(hours * HOUR_S), [(j, 1), (j + 1, 1)])
+    return board
+
+
+def test_a_promise_keeps_nobody_from_its_own_nodes_but_those_of_others():
+    board = promising(2, 3)
+    assert board.eligible(0).tolist() == [True, False, False, True]
+    assert board.eligible(1).tolist() == [False, False, True, True]
+    assert board.eligible(2).tolist() == [False, False, False, True]
+
+
+def test_who_has_started_elsewhere_has_no_nodes_of_its_own_any_more():
+    board = promising(2)
+    board.start(0, [(2, 1), (3, 1)])
+    assert board.eligible(0).tolist() == [False, False, True, True]
+
+
+def test_limits_count_what_is_promised_to_others():
+    board = promising(2, 3)
+    assert [board.limit_room(j) for j in range(3)] == [32, 32, 16]
+    board.start(0, [(0, 1), (1, 1)])
+    assert [board.limit_room(j) for j in (1, 2)] == [32, 16]
+
+
+def test_what_has_a_promise_is_like_nothing_else():
+    board = promising(2, 3)
+    assert len({board.like(j) for j in range(3)}) == 3

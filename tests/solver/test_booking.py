@@ -17,7 +17,7 @@ from solver.foresee import carried_out
 from solver.holds import CERTAINTY, LEAST_LEFT_S, hold_price, worth
 from solver.lpfile import write_lp
 from solver.outlook import Outlook, outlook_of
-from solver.shares import WITHIN
+from solver.shares import UNALLOCATED, WITHIN
 from tests.solver.factories import HOUR_S, NOW_S, node, pending, running, state
 from tests.solver.oracles import order_of, places, subsets, waiting
 from tests.solver.seeded import back_end
@@ -94,7 +94,19 @@ class Oracle:
                 idle_h = (time_s - max(ends, default=NOW_S)) / HOUR_S
                 out -= hold_price(self.board, j) * self.gpus[n] * k / fit * idle_h
                 out -= k * int(self.w.gpus_per_replica[j]) * self.rate(n, time_s) * left_h
+                out -= k * int(self.w.gpus_per_replica[j]) * self.restarts(n, time_s)
         return out
+
+    def restarts(self, n: int, time_s: int) -> float:
+        held = 0.0
+        for r in np.flatnonzero(self.board.standing).tolist():
+            until_s = int(self.w.protected_until_s[r])
+            if r in self.board.starts:
+                until_s = NOW_S + int(self.w.min_runtime_s[r])
+            weight = 3 if self.o.tier < self.board.order.tier[r] < UNALLOCATED else 1
+            here = sum(k for at, k in self.board.parts(r) if at == n) * int(self.w.gpus_per_replica[r])
+            held += weight * here * (until_s <= time_s)
+        return held / self.gpus[n] * self.state.policy.restart_cost_s / HOUR_S
 
     def slots(self, j: int, n: int, time_s: int) -> int:
         stays = sum(

@@ -401,3 +401,31 @@ def test_forecasts_are_made_when_they_are_asked_for_and_once(monkeypatch):
     assert made == []
     assert outcome.expected_start_s is outcome.expected_start_s
     assert made == [outcome.board]
+
+
+# --- promises ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["greedy", "highs", "cp-sat"])
+def test_its_own_promise_keeps_no_gang_from_an_earlier_start(name):
+    work = [
+        running(4, [0], min_runtime_h=2, leaf_budget="b"),
+        pending(4, 2, min_runtime_h=2, leaf_budget="a"),
+    ]
+    world = state([node(4)] * 3, work, promises=[promise(1, 1, [0, 1])], reservations=8)
+    outcome = decide(world, SolveParams(name))
+    assert outcome.board.starts == {1: [(1, 1), (2, 1)]}
+    assert outcome.board.settled() == []
+    assert outcome.broken == []
+
+
+@pytest.mark.parametrize("name", ["greedy", "highs", "cp-sat"])
+def test_who_is_not_worth_its_victims_is_not_promised_them_either(name):
+    huge = running(8, range(20), allocated=False, leaf_budget="b")
+    elsewhere = running(8, [20], min_runtime_h=1.1, leaf_budget="b")
+    tiny = pending(1, 2, min_runtime_h=1, leaf_budget="a", clusters=("c",))
+    nodes, had = [node(8)] * 20 + [node(8, cluster="d")], {"a": 0.96, "b": 0.96}
+    world = state(nodes, [huge, elsewhere, tiny], ratios=had, reservations=8)
+    outcome = decide(world, SolveParams(name))
+    assert outcome.board.victims == {}
+    assert outcome.board.settled() == []

@@ -11,7 +11,7 @@ from tests.solver.seeded import random_state
 
 def expected(work, nodes: int, **more) -> dict[int, float]:
     """Return hours from now by workload, of those that have a forecast."""
-    world = state([node(8)] * nodes, work, usage_gpu_h={"b": 100.0}, reservations=0, **more)
+    world = state([node(8)] * nodes, work, ratios={"a": 0.1, "b": 0.9}, reservations=0, **more)
     found = forecasts(Board(world, order_of(world)))
     return {j: (s - NOW_S) / HOUR_S for j, s in enumerate(found.tolist()) if s >= 0}
 
@@ -34,7 +34,7 @@ def test_who_goes_before_it_in_its_own_allocation_goes_on_when_its_protection_en
     assert expected(work, 3) == {3: 1, 4: 6, 5: 7}
     own = running(8, [0], min_runtime_h=2, started_h_ago=1, leaf_budget="a", submitted_h_ago=9)
     assert expected([own, wants(1, 8)], 1) == {}
-    assert expected([own, wants(1, 9.5)], 1) == {1: 1}
+    assert expected([own, wants(1, 9.5)], 1) == {}  # it would go first, but not at the cost of what runs
 
 
 def test_what_is_beyond_its_share_is_not_told_that_work_within_its_share_makes_way():
@@ -72,7 +72,7 @@ def test_beyond_the_horizon_only_what_is_in_the_money_has_a_forecast():
 
 def test_nothing_that_stands_or_runs_has_a_forecast_and_none_lies_in_the_past():
     seen = 0
-    for seed in range(60):
+    for seed in range(150):
         world = random_state(seed)
         board = Board(world, order_of(world))
         found = forecasts(board)

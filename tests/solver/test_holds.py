@@ -11,6 +11,7 @@ from solver.holds import (
     CERTAINTY,
     claims_against,
     hold_price,
+    in_the_way,
     promise_worth,
     promised_worth,
     standing_rate,
@@ -63,7 +64,8 @@ def test_a_promise_is_worth_its_start_less_what_idles_and_what_it_ends():
     own = CERTAINTY * price[2] * 16 * 5
     idle = hold_price(board, 2) * 8 * (1 + 3)  # node 0 comes free in two hours, node 1 at once
     ends = price[1] * 8 * 5
-    assert promise_worth(board, 2, at_s, [(0, 1), (1, 1)]) == pytest.approx(own - idle - ends)
+    restarts = (8 + 8) * board.state.policy.restart_cost_s / HOUR_S
+    assert promise_worth(board, 2, at_s, [(0, 1), (1, 1)]) == pytest.approx(own - idle - ends - restarts)
 
 
 def test_against_a_gang_stand_protections_promises_to_others_and_who_ranks_no_later():
@@ -129,3 +131,37 @@ def test_a_report_says_what_the_promises_are_worth(backend):
     world = state([node(8)] * 2, work, shares={"a": 0.5, "b": 0.5}, reservations=8)
     outcome = decide(world, SolveParams(backend))
     assert outcome.report.promised == pytest.approx(promised_worth(outcome.board)[1]) != 0
+
+
+def test_in_the_way_is_who_must_go_and_no_more():
+    work = [
+        running(4, [0, 0, 1], min_runtime_h=1, started_h_ago=3, leaf_budget="b"),
+        running(2, [1], min_runtime_h=3, started_h_ago=1, leaf_budget="b"),
+        running(2, [1], min_runtime_h=9, started_h_ago=1, leaf_budget="b"),
+        running(8, [2], allocated=False, leaf_budget="b"),
+        pending(4, 2, min_runtime_h=1, leaf_budget="a"),
+    ]
+    board = board_of([node(8)] * 4, work, ratios={"a": 0.1, "b": 0.9})
+    at_s = NOW_S + 3 * HOUR_S
+    claims = claims_against(board, 4)
+
+    def they(*parts) -> list[int]:
+        return in_the_way(board, 4, at_s, list(parts), claims).tolist()
+
+    assert they((3, 2)) == []
+    assert they((1, 1)) == [0, 1]  # the smaller first, and two GPUs are not enough
+    assert they((0, 1), (2, 1)) == [0, 3]
+
+
+def test_a_gang_that_makes_way_restarts_as_a_whole():
+    work = [
+        running(1, range(8), allocated=False, leaf_budget="b"),
+        running(7, [0], min_runtime_h=9, started_h_ago=1, leaf_budget="b"),
+        pending(1, 2, min_runtime_h=1, leaf_budget="a"),
+    ]
+    board = board_of([node(8)] + [node(1)] * 7, work, ratios={"a": 0.9, "b": 0.9})
+    at_s, cost_s = NOW_S + HOUR_S, board.state.policy.restart_cost_s
+    parts = [(1, 1), (2, 1)]
+    start = start_worth(board, 2, at_s)
+    idle = hold_price(board, 2) * 2  # both are free at once, as far as it is concerned
+    assert promise_worth(board, 2, at_s, parts) == pytest.approx(start - idle - 8 * cost_s / HOUR_S)

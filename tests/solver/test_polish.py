@@ -105,7 +105,7 @@ def test_a_gainer_that_moves_holds_no_nodes_that_it_was_promised():
     board.promise(1, NOW_S + 900, [(1, 1)])
     board.start(1, [(0, 1)])
     spare_victims(board)
-    assert board.starts == {1: [(2, 1)]}
+    assert board.starts == {1: [(1, 1)]}
     assert (board.hold_s == FOREVER_S).all()
 
 

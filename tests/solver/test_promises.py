@@ -192,7 +192,7 @@ def test_a_due_promise_that_its_limit_or_the_brake_forbids_moves_and_says_so():
     assert book.moved == {0: Moved.OVER_LIMIT}
     free = running(8, [0], allocated=False)
     book = moved(pending(8, **ASK), [node(8)], promise(0, 0, [0]), free, max_preempted_gpus=7)
-    assert book.moved == {0: Moved.BRAKED}
+    assert book.moved == {0: Moved.BEYOND_BRAKE}
 
 
 @pytest.mark.parametrize(
@@ -332,3 +332,43 @@ def test_a_lost_gang_is_promised_nodes_of_unallocated_work_before_those_of_alloc
     lost = running(8, [2], **ASK)
     book = kept(nodes, [past, free_rider, lost], [])[1]
     assert book.parts[2] == [(1, 1)]
+
+
+# --- what no hold could bring about -----------------------------------------------------------------------
+
+
+def test_a_promise_is_dropped_with_its_hold_while_its_limit_forbids_the_start():
+    sibling = running(1, [2], leaf_budget="a", min_runtime_h=8, started_h_ago=1)
+    for due_h in (-3, 0, 2):
+        book = moved(
+            pending(8, 2, **ASK), [node(8)] * 3, promise(0, due_h, [0, 1]), sibling, limits={"a": 16}
+        )
+        assert book.moved == {0: Moved.OVER_LIMIT}
+        assert book.start_s == {}
+
+
+def test_of_two_promises_under_one_limit_the_earlier_is_kept():
+    gangs = [pending(8, 2, **ASK), pending(8, 2, **ASK)]
+    promised = [promise(0, 2, [0, 1]), promise(1, 1, [2, 3])]
+    busy = running(8, [0, 1, 2, 3], leaf_budget="b", min_runtime_h=2, started_h_ago=1)
+    _, book = kept([node(8)] * 4, [*gangs, busy], promised, limits={"a": 16})
+    assert (book.moved, book.start_s.keys()) == ({0: Moved.OVER_LIMIT}, {1})
+
+
+def test_a_promise_is_dropped_where_no_round_may_preempt_enough_and_waits_where_another_may():
+    busy = running(8, [0], allocated=False, leaf_budget="b")
+    book = moved(pending(8, **ASK), [node(8)], promise(0, 0, [0]), busy, max_preempted_gpus=7)
+    assert (book.moved, book.start_s) == ({0: Moved.BEYOND_BRAKE}, {})
+    gangs, others = [pending(8, **ASK) for _ in range(2)], [busy, running(8, [1], allocated=False)]
+    promised = [promise(0, 0, [0]), promise(1, 0, [1])]
+    _, book = kept([node(8)] * 2, [*gangs, *others], promised, max_preempted_gpus=8)
+    assert (book.met, book.moved, book.start_s) == ([0], {1: Moved.BRAKED}, {1: NOW_S})
+
+
+def test_a_gang_that_lost_a_node_is_promised_nothing_above_its_limit():
+    lost = running(8, [0, 1], leaf_budget="a", min_runtime_h=4)
+    sibling = running(8, [2], leaf_budget="a", min_runtime_h=8)
+    nodes = [node(8, state="down"), *[node(8)] * 4]
+    for limit, promised in ((16, set()), (24, {0})):
+        _, book = kept(nodes, [lost, sibling], [], limits={"a": limit})
+        assert book.start_s.keys() == promised

@@ -154,3 +154,41 @@ def test_the_board_of_a_copy_promises_alone():
     assert greedy(board, pending_js).promised.keys() == {4}
     assert board.promised == {}
     assert (board.hold_s > np.int64(NOW_S) * 100).all()
+
+
+def test_what_is_promised_counts_under_a_limit():
+    busy = [held(1, [i]) for i in range(4)]
+    gangs = [wants(submitted_h_ago=3), wants(submitted_h_ago=2)]
+    assert promises(state([node(8)] * 4, [*busy, *gangs], limits={"a": 31}, **SHARED)).keys() == {4}
+    assert promises(state([node(8)] * 4, [*busy, *gangs], limits={"a": 32}, **SHARED)).keys() == {4, 5}
+
+
+@pytest.mark.parametrize(("most", "promised"), [(15, {}), (16, {2: (1, [0, 1])}), (-1, {2: (1, [0, 1])})])
+def test_nothing_is_promised_for_which_no_round_may_preempt_enough(most, promised):
+    work = [held(1, [0, 1]), held(7, [2]), wants()]
+    assert promises(state([node(8)] * 3, work, max_preempted_gpus=most, **SHARED)) == promised
+
+
+def test_nobody_is_promised_the_nodes_of_an_elder_that_starts_in_this_round():
+    elder = wants(replicas=1, submitted_h_ago=9)
+    gang = wants(submitted_h_ago=5)
+    assert promises(state([node(8)] * 3, [held(2, [2]), elder, gang], **SHARED)) == {2: (2, [1, 2])}
+
+
+def test_one_gang_without_a_promise_keeps_none_of_the_same_shape_from_one():
+    """What idles is too dear for the one, and free for the other, which has waited for nine hours."""
+    work = [running(4, [0, 2], min_runtime_h=8, started_h_ago=0.25, leaf_budget="b")]
+    gangs = [
+        pending(4, 2, min_runtime_h=1, submitted_h_ago=0, leaf_budget="a", required="leaf"),
+        pending(4, 2, min_runtime_h=1, submitted_h_ago=9, leaf_budget="b", required="leaf"),
+    ]
+    nodes = [node(4, leaf=f"l{i // 2}") for i in range(4)]
+    world = state(nodes, [*work, *gangs], ratios={"a": 0.62, "b": 0.63}, reservations=8)
+    assert promises(world).keys() == {2}
+
+
+def test_a_gang_without_gpus_is_promised_nothing():
+    nodes = [node(8, cpus=64)] * 2
+    busy = running(0, [0, 1], cpus=32, min_runtime_h=8, started_h_ago=1, leaf_budget="b")
+    gang = pending(0, 2, cpus=40, min_runtime_h=1, leaf_budget="a")
+    assert promises(state(nodes, [busy, gang], **SHARED)) == {}
