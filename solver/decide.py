@@ -64,7 +64,7 @@ class Outcome:
 
     @cached_property
     def expected_start_s(self) -> Ints:
-        """The certain bound on the start of what waits, int64[W], epoch seconds; -1 where there is none."""
+        """Promised and forecast starts of what waits, int64[W], epoch seconds; -1 where there is none."""
         return forecasts(self.board)
 
 
