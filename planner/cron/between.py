@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from planner.encode import accounts_of
 from planner.model.plan import ActionName, Decision, Plan, Reason, SolverSummary
 from planner.model.site import Site
 from planner.model.snapshot import Snapshot
@@ -24,6 +25,9 @@ STANDS: dict[WorkloadState, tuple[ActionName, Reason]] = {
 
 def place_new(site: Site, snapshot: Snapshot, new: Collection[str]) -> Plan:
     """Return a plan that leaves all as it stands, and starts what is new and fits, the oldest first."""
+    paths = accounts_of(site)
+    charged = (replace(w, allocation=paths.get(w.allocation, w.allocation)) for w in snapshot.workloads)
+    snapshot = replace(snapshot, workloads=tuple(charged))
     arrived = sorted((w for w in snapshot.workloads if w.id in new), key=lambda w: (w.submitted_s, w.id))
     rest = tuple(w for w in snapshot.workloads if w.id not in new)
     here = replace(snapshot, workloads=rest)

@@ -96,7 +96,11 @@ class Cycle:
         snapshot = replace(
             seen.snapshot, usage=usage.usage, entitled=usage.entitled, history_s=usage.history_s
         )
-        plan = place_new(self.site, snapshot, new & {w.id for w in snapshot.workloads})
+        try:
+            plan = place_new(self.site, snapshot, new & {w.id for w in snapshot.workloads})
+        except InputError as error:  # such as two runs on one node: Slurm is between two states
+            journal.tell("not served, the next round decides", faults=error.messages)
+            return
         if not any(d.action == "start" for d in plan.decisions):
             return
         broken = verify(snapshot, plan, self.site)

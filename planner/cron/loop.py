@@ -66,21 +66,21 @@ def run_always(site: Site, source: Source, period_s: float, rounds: int | None =
         signal.signal(number, lambda *_: stop.set())
     with host_lock(Path(site.run.state)) as holder:
         lease: Lease | None = None
-        cycle = Cycle(site, source, Books(site, ledger_of(site), source.name))
+        cycle, works = Cycle(site, source, Books(site, ledger_of(site), source.name)), False
         while not stop.is_set() and rounds != 0:
             due = time.monotonic() + period_s
             rounds = None if rounds is None else rounds - 1
             try:
                 lease = lease or take(cycle.books.ledger, holder, _term_s(site))
-                done = cycle.run(lease)
+                done, works = cycle.run(lease), True
                 if rounds != 0:
                     _serve(cycle, lease, done, due, stop)
             except LockedError as error:
                 lease = None
                 journal.tell("another host plans", fault=str(error))
-            except InputError:
-                raise
             except GangplanError as error:
+                if isinstance(error, InputError) and not works:  # the site file, and not a passing moment
+                    raise
                 _note_failure(site, error)
                 journal.fail("round failed", exit_code=error.exit_code, fault=str(error))
             stop.wait(max(due - time.monotonic(), 0))

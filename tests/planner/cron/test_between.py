@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from planner.cron.books import Books
 from planner.cron.cycle import Cycle, Done
+from planner.errors import InputError
 from planner.ledger.lease import Lease, take
+from planner.model.budget import Budget
+from planner.model.plan import Plan
 from tests.planner.cron.town import Town, town
 
 CONTRACT = {"min_runtime": "1h"}
@@ -107,3 +112,26 @@ def test_a_sick_node_is_not_brought_back_between_rounds(tmp_path: Path) -> None:
     standing.serve()
     assert here.slurm.nodes_of("1")
     assert here.slurm.node("node008")["state"] == "drain"
+
+
+def test_work_is_served_whose_account_is_not_the_path_of_its_allocation(here: Town) -> None:
+    budgets = (Budget("lab", Fraction(1), children=(Budget("lab/nlp", Fraction(1)),)),)
+    here.site = replace(here.site, budgets=budgets)
+    here.slurm.submit(4, 8, contract=CONTRACT)
+    standing = Standing(here)
+    new = here.slurm.submit(1, 8, contract=CONTRACT)
+    standing.serve()
+    assert len(here.slurm.nodes_of(new)) == 1
+
+
+def test_nothing_is_served_of_a_world_that_cannot_be(here: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slurm may show two runs on one node while it goes from one state to the next."""
+
+    def refuse(*_: object) -> Plan:
+        raise InputError(["node001: 16 of 8 GPUs given out"])
+
+    standing = Standing(here)
+    monkeypatch.setattr("planner.cron.cycle.place_new", refuse)
+    new = here.slurm.submit(1, 8, contract=CONTRACT)
+    standing.serve()
+    assert here.slurm.nodes_of(new) == []

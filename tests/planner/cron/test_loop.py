@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.cron import journal
+from planner.cron import cycle, journal
 from planner.cron.hostlock import host_lock
 from planner.cron.loop import run_always
-from planner.errors import SourceError
+from planner.errors import InputError, SourceError
 from planner.ledger.lease import take
 from tests.planner.cli.calling import gangplan, refused
 from tests.planner.cron.town import Town, town
@@ -149,3 +149,24 @@ def test_a_round_that_finds_another_at_work_exits_75_and_says_nothing(tmp_path: 
     with host_lock(tmp_path / "state"):
         called = gangplan("run", "--site", tmp_path / "site.yaml")
     assert (called.code, called.out, called.err) == (75, "", "")
+
+
+@pytest.mark.parametrize("bad_round", [0, 1])
+def test_only_the_first_round_takes_bad_input_for_the_site_files(
+    here: Town, bad_round: int, monkeypatch
+) -> None:
+    calls = iter(range(10))
+    plan = cycle.plan_round
+
+    def planned(*args):
+        if next(calls) == bad_round:
+            raise InputError(["node001: 16 of 8 GPUs given out"])
+        return plan(*args)
+
+    monkeypatch.setattr(cycle, "plan_round", planned)
+    if bad_round == 0:
+        with pytest.raises(InputError):
+            said(here, 3)
+    else:
+        events = [line["event"] for line in said(here, 3)]
+        assert events == ["round done", "round failed", "round done"]
