@@ -168,5 +168,5 @@ def test_only_the_first_round_takes_bad_input_for_the_site_files(
         with pytest.raises(InputError):
             said(here, 3)
     else:
-        events = [line["event"] for line in said(here, 3)]
+        events = [line["event"] for line in said(here, 3) if str(line["event"]).startswith("round")]
         assert events == ["round done", "round failed", "round done"]
