@@ -173,7 +173,7 @@ class _Explainer:
             return Reason("PromiseMoved", f"{text}: {was}, because {MOVED[moved]}")
         reason = self._why(j)
         if moved is not None:
-            return Reason(reason.code, f"later than it was promised, because {MOVED[moved]}; {reason.text}")
+            return Reason("PromiseLost", f"later than it was promised, because {MOVED[moved]}; {reason.text}")
         return reason
 
     def _promised_s(self, j: int) -> int:

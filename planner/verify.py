@@ -30,6 +30,9 @@ ACTIONS: dict[ActionName, Action] = {
     "reject": Action.REJECT,
 }
 
+MOVED_CODES = ("PromiseMoved", "PromiseLost")
+"""Codes of the reasons that say why an old promise is not kept."""
+
 
 def verify(snapshot: Snapshot, plan: Plan, site: Site | None = None) -> list[str]:
     """Return every broken rule in words; empty when the plan holds.
@@ -44,7 +47,7 @@ def verify(snapshot: Snapshot, plan: Plan, site: Site | None = None) -> list[str
     if unread:
         return unread
     encoded = encode(site or _site_of(plan), replace(snapshot, time_s=plan.time_s))
-    explained = {encoded.names.index[d.workload] for d in plan.decisions if "later" in d.reason.text}
+    explained = {encoded.names.index[d.workload] for d in plan.decisions if _says_why_later(d)}
     over_limit = {d.workload for d in plan.decisions if site is None and d.reason.code == "OverLimit"}
     found = [
         broken_text(encoded.names, b)
@@ -55,6 +58,11 @@ def verify(snapshot: Snapshot, plan: Plan, site: Site | None = None) -> list[str
     for d in plan.decisions:
         found += [f"{d.workload}: {fault}" for fault in _misstated(encoded, d, promised.get(d.workload))]
     return found
+
+
+def _says_why_later(d: Decision) -> bool:
+    """Tell whether a decision states that an old promise moved or fell: what is stopping cannot start."""
+    return d.reason.code in MOVED_CODES or (d.action == "preempt" and d.reason.code == "Stopping")
 
 
 def broken_text(names: Names, broken: Broken) -> str:

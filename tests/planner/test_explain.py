@@ -361,7 +361,7 @@ def test_a_promise_that_falls_says_later_and_what_stands_in_the_way():
         reservations=[reservation("j", NOW_S + HOUR, "n1")],
     )
     found = reason(w, "j")
-    assert found.code == "TooFewHealthyNodes"
+    assert found.code == "PromiseLost"
     assert found.text.startswith(
         "later than it was promised, because a node it was promised has left service; "
     )
