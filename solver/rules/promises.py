@@ -9,8 +9,8 @@ import numpy as np
 
 from solver.rules import Broken
 from solver.rules.places import UNITS
-from solver.rules.world import World, amounts, joined, parts_of, total
-from solver.state import Action, Status
+from solver.rules.world import Parts, World, amounts, held_by, joined, parts_of, total
+from solver.state import Action, Bools, Status
 
 
 def promise(world: World) -> Iterator[Broken]:
@@ -24,6 +24,7 @@ def promise(world: World) -> Iterator[Broken]:
         if start_s < now_s:
             yield Broken("promise", j, -1, f"promised a start {now_s - start_s} s ago")
     yield from _room(world)
+    yield from _limit(world)
 
 
 def _room(world: World) -> Iterator[Broken]:
@@ -56,6 +57,31 @@ def _room(world: World) -> Iterator[Broken]:
             i = int(touched[k])
             detail = f"{load[t, k]} of {size[i]} {unit} protected or promised at {{t{start_s[t]}}}"
             yield Broken("promise", -1, i, detail)
+
+
+def _limit(world: World) -> Iterator[Broken]:
+    """Promises keep limits together with what is kept and started, as if all of them began at once.
+
+    A limit that was lowered breaks no promise: what was promised or ran before may start once more.
+    """
+    state, plan = world.state, world.plan
+    w, old = state.workloads, state.promises.workload
+    kept = parts_of(w.placement, np.arange(w.count), w.running & (plan.action == Action.KEEP))
+    due = joined(kept, world.starts, world.promised)
+    new = w.pending.copy()
+    new[old] = False
+    fresh = held_by(state, _of(joined(world.starts, world.promised), new))
+    total_gpus, promised = held_by(state, due), held_by(state, world.promised)
+    limits = state.budgets.limit_gpus
+    for v in np.flatnonzero((limits >= 0) & (promised > 0) & (fresh > 0) & (total_gpus > limits)).tolist():
+        detail = f"{total_gpus[v]} GPUs with the {promised[v]} that are promised, limit {limits[v]}"
+        yield Broken("promise", -1, -1, f"{{b{v}}} would hold {detail}")
+
+
+def _of(parts: Parts, wanted: Bools) -> Parts:
+    """Return the parts of the wanted workloads, bool[W]."""
+    mine = wanted[parts.workload]
+    return Parts(parts.workload[mine], parts.node[mine], parts.gpus[mine], parts.replicas[mine])
 
 
 def promise_moved(world: World, explained: AbstractSet[int]) -> Iterator[Broken]:

@@ -222,7 +222,22 @@ class Reading:
                 return False
             if any(min(left[i]) < 0 for i in theirs):
                 return False
-        return True
+        return self.promised_within_limits()
+
+    def promised_within_limits(self) -> bool:
+        kept = {j: at for j, at in self.stays.items() if self.status[j] == Status.RUNNING}
+        promised = {j: at for j, (_, at) in self.promised.items()}
+        known = set(self.world.promises.workload.tolist())
+        new = {
+            j: at
+            for seats in (self.starts, promised)
+            for j, at in seats.items()
+            if self.status[j] == Status.PENDING and j not in known
+        }
+        later, fresh = held(self.world, promised), held(self.world, new)
+        holds = held(self.world, kept) + held(self.world, self.starts) + later
+        limits = enumerate(self.world.budgets.limit_gpus)
+        return not any(0 <= most < holds[v] and later[v] and fresh[v] for v, most in limits)
 
     def promise_moved(self) -> bool:
         old = self.world.promises

@@ -98,12 +98,14 @@ def first_fit(world: State) -> dict:
     start, later = {}, {}
     for j in np.flatnonzero(w.status == Status.PENDING).tolist():
         at, gpus, above = place(world, free, j), int(w.gpus[j]), world.budgets.path(int(w.leaf[j]))
-        if at and all(limits[v] < 0 or max(before[v], after[v] + gpus) <= limits[v] for v in above):
+        if not all(limits[v] < 0 or max(before[v], after[v] + gpus) <= limits[v] for v in above):
+            continue
+        if at:
             start[j] = at
             take(free, world, j, at)
-            after.update(dict.fromkeys(above, gpus))
         elif not later and (at := place(world, empty(world), j)):
             later[j] = (9, at)  # no protection is left by then
+        after.update(dict.fromkeys(above if at else (), gpus))
     return {"start": start, "preempt": {j: [] for j in leaves}, "reject": [], "promised": later}
 
 

@@ -95,6 +95,37 @@ def test_a_broken_promise_names_the_node_and_the_numbers():
     assert (found.node, found.detail) == (1, f"9 of 8 GPUs protected or promised at {{t{start_s}}}")
 
 
+def under_a_limit(*work, limit=16, promises=(), **plan):
+    """Return the codes that a plan breaks on four nodes under a limit of everything."""
+    world = state([node()] * 4, work, limits={"": limit}, promises=promises)
+    return broken(world, decisions(world, **plan))
+
+
+def test_promises_keep_a_limit_with_what_is_kept_started_and_promised_besides():
+    kept = running(at=[0], min_runtime_h=1, started_h_ago=3)
+    assert under_a_limit(kept, pending(), promised={1: (9, [1])}) == []
+    assert under_a_limit(kept, pending(), promised={1: (9, [1])}, limit=15) == ["promise"]
+    assert under_a_limit(pending(), pending(), start={0: [0]}, promised={1: (9, [1])}, limit=15) == [
+        "promise"
+    ]
+    assert under_a_limit(pending(), pending(), promised={0: (2, [0]), 1: (9, [1])}, limit=15) == ["promise"]
+
+
+def test_what_was_promised_or_ran_before_a_limit_was_lowered_may_start_all_the_same():
+    old = [promise(0, 2, [0]), promise(1, 9, [1])]
+    kept = {0: (2, [0]), 1: (9, [1])}
+    assert under_a_limit(pending(), pending(), promises=old, promised=kept, limit=15) == []
+    assert under_a_limit(pending(), pending(), promises=old[:1], promised=kept, limit=15) == ["promise"]
+    leaving = [stopping(at=[0]), running(at=[1], min_runtime_h=1, started_h_ago=3)]
+    assert under_a_limit(*leaving, promised={0: (1, [2])}, limit=15) == []
+
+
+def test_a_promise_beyond_a_limit_names_the_budget_and_the_numbers():
+    world = state([node()] * 2, [pending(), pending()], limits={"a": 15})
+    (found,) = check(world, decisions(world, start={0: [0]}, promised={1: (1, [1])}))
+    assert found.detail == "{b1} would hold 16 GPUs with the 8 that are promised, limit 15"
+
+
 @pytest.mark.parametrize("work", [pending(), stopping(gpus=1, at=[1])])
 def test_an_old_promise_is_kept_or_brought_forward(work):
     world = state([node(), node()], [work], promises=[promise(0, 2, [0])])
