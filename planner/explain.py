@@ -165,7 +165,7 @@ class _Explainer:
             text = f"is promised a start at {self._time(start_s)} on {self._where(parts)}"
             text += self.prospects.domain(j, parts)
             if moved is None:
-                text += self.prospects.until_then(parts)
+                text += self.prospects.until_then(j, start_s, parts)
                 return Reason("Promised", text + self.prospects.if_it_asked_for_less(j, start_s))
             old_s = self._promised_s(j)
             later = "later than" if start_s > old_s else "no longer where"

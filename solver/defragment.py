@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from solver.alternatives import without_promise
 from solver.board import Board, Parts
 from solver.evictable import Evictable
 from solver.placing import find_free, make_room
@@ -68,22 +69,12 @@ def advise(board: Board) -> list[Advice]:
     waits = ~bare.standing & w.pending & order.in_money & (w.replicas > 1)
     out = []
     for j in order.sequence[waits[order.sequence]][:GANGS].tolist():
-        here = _without_promise(bare, j)
+        here = without_promise(bare, j)
         if here.limit_room(j) < w.gpus[j] or find_free(here, j) is not None:
             continue
         move = make_room(here, j, evictable)
         if move is not None:
             out.append(Advice(j, move.parts, _moved(here, j, move.parts, move.victims, lost_gpu_s)))
-    return out
-
-
-def _without_promise(board: Board, j: int) -> Board:
-    """Return the board on which nothing is held for `j`: its own promise is not in its way."""
-    if j not in board.promised:
-        return board
-    out = board.copy()
-    del out.promised[j]
-    out.release_nodes()
     return out
 
 

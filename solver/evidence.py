@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solver.ahead import claims_of, place_slots, protected_claims
-from solver.board import Board
+from solver.ahead import claims_of, left_at, place_slots, protected_claims
+from solver.board import Board, Parts
 from solver.buddy import gang_of
 from solver.placing import group_key
 from solver.shares import losses_gpu_s
@@ -102,6 +102,33 @@ def ahead_of(board: Board, j: int) -> list[tuple[int, int]]:
     for leaf, g in zip(w.leaf[before].tolist(), w.gpus[before].tolist(), strict=True):
         gpus[leaf] = gpus.get(leaf, 0) + g
     return sorted(gpus.items(), key=lambda x: (-x[1], x[0]))
+
+
+def awaited(board: Board, j: int, start_s: int, parts: Parts) -> dict[int, int]:
+    """Return who must be gone before `j` can start at a promised place, and when each is, epoch seconds.
+
+    Protected work, starts of this round and earlier promises: on each node those that end first, until what
+    is left has room. Interruptible work makes way when the time has come.
+    """
+    claims = claims_of(board, np.zeros(board.state.workloads.count, dtype=bool))
+    for i in board.settled():
+        earlier_s, place = board.promised[i]
+        if i != j and earlier_s < start_s:
+            claims = claims.plus(i, place, earlier_s + max(int(board.state.workloads.min_runtime_s[i]), 1))
+    w, whole = board.state.workloads, left_at(board, claims, FOREVER_S)
+    ask, out = (w.gpus_per_replica, w.cpus_milli, w.memory_bytes), dict[int, int]()
+    for n, replicas in parts:
+        here = np.flatnonzero(claims.node == n)
+        here = here[np.argsort(claims.ends_s[here], kind="stable")]
+        owner = claims.workload[here]
+        fits = np.ones(len(here) + 1, dtype=bool)  # once so many have ended
+        for size, each in zip(whole, ask, strict=True):
+            taken = np.cumsum((each[owner] * claims.replicas[here])[::-1])[::-1]
+            fits &= size[n] - np.append(taken, 0) >= replicas * each[j]
+        for k in here[: int(fits.argmax())].tolist():
+            ends_s = int(claims.ends_s[k])
+            out[int(claims.workload[k])] = max(out.get(int(claims.workload[k]), 0), ends_s)
+    return out
 
 
 def lost_gpu_s(board: Board, r: int) -> int:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 
 from solver.board import Board
-from solver.evidence import ahead_of, evidence, lost_gpu_s
+from solver.evidence import ahead_of, awaited, evidence, lost_gpu_s
 from solver.greedy import greedy
 from solver.placing import find_free
 from solver.state import Level, Status
-from tests.solver.factories import HOUR_S, node, pending, running, state
+from tests.solver.factories import HOUR_S, NOW_S, node, pending, running, state
 from tests.solver.oracles import order_of, tier_worlds
 
 PAST = {"min_runtime_h": 1, "started_h_ago": 5}
@@ -104,3 +104,25 @@ def test_the_counts_agree_with_what_can_be_placed(board):
         assert e.fits_unprotected <= e.fits_empty or not len(e.group)
         assert e.holes == 0 or e.largest_hole > 0
         assert e.free_gpus >= e.largest_hole
+
+
+def test_who_must_go_is_whoever_ends_first_until_there_is_room():
+    work = [
+        *(running(g, [0], min_runtime_h=h + 1, started_h_ago=1) for g, h in ((2, 1), (2, 2), (2, 3), (1, 9))),
+        running(8, [1], **PAST),
+        pending(4, 2, min_runtime_h=1),
+    ]
+    board = board_of([node(8)] * 2, work)
+    start_s = NOW_S + 9 * HOUR_S
+    assert awaited(board, 5, start_s, [(0, 1), (1, 1)]) == {0: NOW_S + HOUR_S, 1: NOW_S + 2 * HOUR_S}
+    assert awaited(board, 5, start_s, [(1, 2)]) == {}  # interruptible work makes way when the time has come
+
+
+def test_starts_of_this_round_and_earlier_promises_must_go_and_later_ones_need_not():
+    work = [pending(8, min_runtime_h=h) for h in (1, 2, 3, 1)]
+    board = board_of([node(8)], work)
+    board.start(0, [(0, 1)])
+    for j, in_h in ((1, 1), (2, 9), (3, 3)):
+        board.promise(j, NOW_S + in_h * HOUR_S, [(0, 1)])
+    ends_s = {0: NOW_S + HOUR_S, 1: NOW_S + 3 * HOUR_S}
+    assert awaited(board, 3, NOW_S + 3 * HOUR_S, [(0, 1)]) == ends_s
