@@ -12,7 +12,7 @@ from planner.contract import Effective, effective
 from planner.errors import InputError
 from planner.model.budget import leaf_shares
 from planner.model.cluster import Cluster, Node
-from planner.model.site import Site
+from planner.model.site import Contract, Site
 from planner.model.snapshot import Reservation, Snapshot
 from planner.model.workload import Placement, Workload
 from solver.state import (
@@ -72,10 +72,11 @@ class Names:
 
 @dataclass(frozen=True)
 class Encoded:
-    """A state, the names of its indices, and what had to be warned about."""
+    """A state, the names of its indices, the contract behind it, and what had to be warned about."""
 
     state: State
     names: Names
+    contract: Contract
     warnings: tuple[str, ...]
 
 
@@ -112,7 +113,7 @@ def encode(site: Site, snapshot: Snapshot) -> Encoded:
         promises=_promises(snapshot, names),
         policy=_policy(site, encoded_nodes, charges),
     )
-    return Encoded(state, names, _warnings(site, snapshot, names, shares))
+    return Encoded(state, names, site.contract, _warnings(site, snapshot, names, shares))
 
 
 def accounts_of(site: Site) -> dict[str, str]:

@@ -44,7 +44,7 @@ def _are(number: int) -> str:
 
 class _Explainer:
     def __init__(self, encoded: Encoded, outcome: Outcome) -> None:
-        self.state, self.names = encoded.state, encoded.names
+        self.state, self.names, self.contract = encoded.state, encoded.names, encoded.contract
         self.outcome, self.order, self.board = outcome, outcome.order, outcome.board
         self.prospects = Prospects(encoded.names, outcome.board)
         self.known: dict[tuple[int, ...], Evidence] = {}
@@ -240,7 +240,7 @@ class _Explainer:
         own = format_duration(int(w.min_runtime_s[j]))
         text = f"would fit on {self._where(parts)}, but that is promised to others from "
         text += f"{self._time(until_s)} on, before its min runtime of {own} would end"
-        if until_s > now_s:
+        if until_s - now_s >= max(self.contract.min_min_runtime_s, 1):
             text += f". With a min runtime of at most {format_duration(until_s - now_s)} it could start now"
         return text
 

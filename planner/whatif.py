@@ -7,8 +7,12 @@ also tried in two of them, and in any.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
+from planner.contract import effective
+from planner.encode import accounts_of
 from planner.errors import InputError
+from planner.model.budget import leaf_shares
 from planner.model.plan import Decision
 from planner.model.site import Site
 from planner.model.snapshot import Snapshot
@@ -21,7 +25,7 @@ SHORTER_S = (14_400, 3_600, 900, 0)
 
 @dataclass(frozen=True)
 class Trial:
-    """What the round would decide with this min runtime (seconds) and topology."""
+    """What the round would decide with this min runtime (seconds, as the contract gives it) and topology."""
 
     min_runtime_s: int
     topology: Topology
@@ -33,12 +37,10 @@ def what_if(site: Site, snapshot: Snapshot, workload: Workload) -> list[Trial]:
 
     InputError if the snapshot has its id already, waiting or running.
     """
-    asked_s = workload.min_runtime_s
-    own_s = site.contract.default_min_runtime_s if asked_s is None else asked_s
     if any(w.id == workload.id for w in snapshot.workloads):
         raise InputError([f"{workload.id}: is in the snapshot already, give the new workload its own id"])
-    asks = [(own_s, workload.topology)]
-    asks += [(s, workload.topology) for s in SHORTER_S if s < own_s]
+    own_s, *shorter_s = granted(site, workload)
+    asks = [(s, workload.topology) for s in (own_s, *shorter_s)]
     asks += [(own_s, topology) for topology in looser(workload)]
     trials = []
     for min_runtime_s, topology in asks:
@@ -47,6 +49,20 @@ def what_if(site: Site, snapshot: Snapshot, workload: Workload) -> list[Trial]:
         decision = next(d for d in plan.decisions if d.workload == workload.id)
         trials.append(Trial(min_runtime_s, topology, decision))
     return trials
+
+
+def granted(site: Site, workload: Workload) -> list[int]:
+    """Return the min runtimes to be tried, seconds: what the contract makes of that asked for, and shorter.
+
+    Those which the contract would raise, or cut, to the same are one.
+    """
+    shares, path = leaf_shares(site.budgets), workload.allocation
+    share = shares.get(path if path in shares else accounts_of(site).get(path, path), Fraction(1))
+    gets_s = [
+        effective(replace(workload, min_runtime_s=asked_s), site.contract, share).min_runtime_s
+        for asked_s in (workload.min_runtime_s, *SHORTER_S)
+    ]
+    return list(dict.fromkeys(s for s in gets_s if s <= gets_s[0]))
 
 
 def looser(workload: Workload) -> list[Topology]:

@@ -330,6 +330,15 @@ def test_what_fits_only_on_promised_nodes_is_told_for_how_long_it_would():
     assert by_id(promised(min_runtime="1h").plan())["j"].action == "start"
 
 
+@pytest.mark.parametrize(("floor", "told"), [("1h", True), ("61m", False)])
+def test_no_min_runtime_is_recommended_that_the_site_would_raise(floor: str, told: bool):
+    there = promised()
+    there.site_data["contract"] = {"min_min_runtime": floor}
+    found = reason(there, "j")
+    assert found.code == "Held"
+    assert ("it could start now" in found.text) == told
+
+
 def moved(until: str) -> World:
     """Write a world where `j` was promised a node for in an hour that is down now, and `r` has the other."""
     running = {"id": "r", "on": "n1", "ran": "1h", "min_runtime": until, "allocation": "b"}

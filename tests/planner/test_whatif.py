@@ -52,6 +52,23 @@ def test_its_own_min_runtime_comes_first_and_then_the_shorter_ones(held, asked_s
     assert [t.min_runtime_s for t in trials] == tried_s
 
 
+@pytest.mark.parametrize(
+    ("contract", "asks", "tried_s"),
+    [
+        ({"min_min_runtime": "1h"}, {}, [4 * HOUR, HOUR, 0]),
+        ({"min_min_runtime": "2h", "default_min_runtime": "2h"}, {}, [4 * HOUR, 2 * HOUR, 0]),
+        ({"max_min_runtime": "2h"}, {}, [2 * HOUR, HOUR, 15 * MINUTE, 0]),
+        ({}, {"time_limit_s": 30 * MINUTE}, [30 * MINUTE, 15 * MINUTE, 0]),
+        ({}, {"allocation": "free"}, [0]),
+    ],
+)
+def test_what_the_contract_makes_of_a_min_runtime_is_tried_once(held, contract, asks, tried_s):
+    held.site_data["contract"].update(contract)
+    held.site_data["budgets"].append({"name": "free", "weight": 0})
+    trials = what_if(held.site, held.snapshot, replace(asking(4 * HOUR), **asks))
+    assert [t.min_runtime_s for t in trials] == tried_s
+
+
 def test_a_min_runtime_that_ends_before_a_promise_starts_where_a_longer_one_waits(held):
     trials = {t.min_runtime_s: t.decision for t in what_if(held.site, held.snapshot, asking(4 * HOUR))}
     assert trials[4 * HOUR].action == "wait"
