@@ -86,14 +86,21 @@ def _advice(plan: Plan, d: Decision) -> list[tuple[str, str]]:
 
 
 def advice_text(advice: Advice) -> str:
-    """Say what would have to move, whereto, and what that would throw away."""
+    """Say what would have to move, whereto, and what that would throw away.
+
+    Who moves has to be held as well: it may rank first, and would be started in its old place again.
+    """
     elsewhere = [m.workload for m in advice.moves if m.to]
     waits = [m.workload for m in advice.moves if not m.to]
-    parts = [f"{some(elsewhere)} went on elsewhere"] if elsewhere else []
-    parts += [f"{some(waits)} waited"] if waits else []
+    parts = [f"{some(elsewhere)} could then go on elsewhere"] if elsewhere else []
+    parts += [f"{some(waits)} would wait"] if waits else []
+    who = some([m.workload for m in advice.moves])
     where = fold([p.node for p in advice.placement])
+    held = (
+        f"now on {where}, if {who} {'were' if len(advice.moves) > 1 else 'was'} requeued and held until then"
+    )
     lost = f"{advice.lost_gpu_hours:.1f} GPU-hours of work would be lost"
-    return f"now on {where}, if {' and '.join(parts)}; {lost}"
+    return f"{held}; {', '.join(parts)}; {lost}"
 
 
 def _standing(plan: Plan, row: ShareRow) -> str:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from solver.alternatives import without_promise
 from solver.board import Board, Parts
 from solver.evictable import Evictable
+from solver.feasible import placeable
+from solver.greedy import greedy
 from solver.placing import find_free, make_room
-from solver.shares import losses_gpu_s
-from solver.state import Ints
+from solver.shares import losses_gpu_s, rank
+from solver.state import Bools, Ints
 
 GANGS = 8
 """Waiting gangs that are looked at, best of the order first."""
@@ -23,7 +27,7 @@ LEAST_COST = 1e-3
 
 
 @dataclass(frozen=True)
-class Moved:
+class Departure:
     """A run that would have to leave its place.
 
     Attributes
@@ -46,7 +50,7 @@ class Advice:
 
     gang: int
     parts: Parts
-    moves: tuple[Moved, ...]
+    moves: tuple[Departure, ...]
 
     @property
     def lost_gpu_s(self) -> int:
@@ -57,37 +61,55 @@ class Advice:
 def advise(board: Board) -> list[Advice]:
     """Return what would let the best gangs that wait for a place start now, each on its own.
 
-    Unallocated starts of this round do not count: they would start elsewhere, or not.
+    On the board as the plan leaves it, for a gang that gets the room if those who move are kept away: without
+    them others rank anew, and whoever then goes before it has its turn first.
     """
-    bare = board.copy()
-    for i in [i for i in bare.starts if not bare.state.workloads.allocated[i]]:
-        bare.cancel(i)
-    w, order = bare.state.workloads, bare.order
-    lost_gpu_s = losses_gpu_s(bare.state)
-    may = bare.standing & bare.interruptible
-    evictable = Evictable(bare, may, lost_gpu_s / 3600 + LEAST_COST)
-    waits = ~bare.standing & w.pending & order.in_money & (w.replicas > 1)
+    w, order = board.state.workloads, board.order
+    waits = ~board.standing & w.pending & order.in_money & (w.replicas > 1)
+    js = order.sequence[waits[order.sequence]][:GANGS].tolist()
+    if not js:
+        return []
+    lost_gpu_s, fits = losses_gpu_s(board.state), placeable(board.state)
+    evictable = Evictable(board, board.standing & board.interruptible, lost_gpu_s / 3600 + LEAST_COST)
     out = []
-    for j in order.sequence[waits[order.sequence]][:GANGS].tolist():
-        here = without_promise(bare, j)
+    for j in js:
+        here = without_promise(board, j)
         if here.limit_room(j) < w.gpus[j] or find_free(here, j) is not None:
             continue
         move = make_room(here, j, evictable)
-        if move is not None:
-            out.append(Advice(j, move.parts, _moved(here, j, move.parts, move.victims, lost_gpu_s)))
+        after = None if move is None else _once_gone(here, j, move.victims, fits)
+        if move is not None and after is not None:
+            out.append(Advice(j, after.starts[j], _departures(after, move.victims, lost_gpu_s)))
     return out
 
 
-def _moved(board: Board, j: int, parts: Parts, victims: list[int], lost_gpu_s: Ints) -> tuple[Moved, ...]:
-    """Return where each of the victims could go on once `j` has its place, the largest first."""
-    trial = board.copy()
+def _once_gone(board: Board, j: int, victims: list[int], fits: Bools) -> Board | None:
+    """Return the board once some have left for good and `j` has had its turn; None if it starts not even so.
+
+    Parameters
+    ----------
+    fits : bool[W]
+        Could start if all that is interruptible made room.
+    """
+    trial, order, preempted_gpus = board.copy(), board.order, board.preempted_gpus
     for r in victims:
-        trial.evict(r, int(board.order.tier[j]))
-    trial.start(j, parts)
-    gpus, out = board.state.workloads.gpus, []
+        trial.evict(r, int(order.tier[j]))
+    trial.preempted_gpus = preempted_gpus  # whoever is moved by hand is not preempted by a round
+    left = order.sequence[~np.isin(order.sequence, victims)]
+    trial.order = rank(board.state, left, fits)
+    turns = trial.order.sequence[: int(trial.order.position[j]) + 1]
+    # whom this plan preempts will wait as well, and has a turn
+    after = greedy(trial, turns)
+    others = after.victims.keys() - trial.victims.keys()
+    return after if j in after.starts and not any(j in after.gainers(r) for r in others) else None
+
+
+def _departures(after: Board, victims: list[int], lost_gpu_s: Ints) -> tuple[Departure, ...]:
+    """Return where each of the victims could go on once the gang has its place, the largest first."""
+    trial, gpus, out = after.copy(), after.state.workloads.gpus, []
     for r in sorted(victims, key=lambda r: (-int(gpus[r]), r)):
         to = find_free(trial, r)
         if to is not None:
             trial.start(r, to)
-        out.append(Moved(r, to or [], int(lost_gpu_s[r])))
+        out.append(Departure(r, to or [], int(lost_gpu_s[r])))
     return tuple(out)

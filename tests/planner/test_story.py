@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -11,10 +12,12 @@ from benchmarks.random_snapshots import random_case
 from benchmarks.text import HOUR, iso
 from planner.errors import InputError
 from planner.model.plan import Plan
+from planner.place import after
 from planner.planfile import parse_plan
+from planner.round import plan_round
 from planner.story import story
 from tests.planner.samples import PLAN
-from tests.planner.worlds import NOW_S, World, world
+from tests.planner.worlds import NOW_S, World, by_id, world
 
 
 def told(plan: Plan, workload: str) -> dict[str, str]:
@@ -157,8 +160,45 @@ def test_moves_that_would_let_a_gang_start_are_told_to_both_sides():
     ).plan()
     lines = told(plan, "gang")
     found = re.fullmatch(
-        r"now on (n\d), if (r\d) went on elsewhere; 0.7 GPU-hours of work would be lost", lines["could start"]
+        r"now on (n\d), if (r\d) was requeued and held until then; \2 could then go on elsewhere; "
+        r"0.7 GPU-hours of work would be lost",
+        lines["could start"],
     )
     assert found
     assert told(plan, found[2])["could move"] == f"gang could start {lines['could start']}"
     assert "could move" not in told(plan, "safe")
+
+
+def crowded(seed: int) -> World:
+    """Draw four nodes of 4 GPUs, most held by work past its protection, and gangs and others that wait."""
+    rng = Random(seed)
+    held = [
+        {
+            "id": f"r{n}",
+            "on": f"n{n}",
+            "gpus": rng.choice((2, 4)),
+            "min_runtime": rng.choice(("1h", "1h", "8h")),
+        }
+        for n in (1, 2, 3, 4)
+    ]
+    waiting = [
+        {"id": f"w{k}", "gpus": rng.choice((1, 2, 4)), "replicas": rng.choice((1, 2, 3)), "waited": f"{k}h"}
+        for k in range(4)
+    ]
+    work = [w | {"allocation": rng.choice("ab")} for w in (*held, *waiting)]
+    ratios = {name: rng.uniform(0.1, 2) for name in "ab"}
+    return world(nodes=[{"names": "n[1-4]", "gpus": 4}], workloads=work, ratios=ratios)
+
+
+def test_a_gang_that_is_advised_starts_once_who_moves_is_held():
+    advised = 0
+    for seed in range(200):
+        there = crowded(seed)
+        plan = there.plan()
+        for advice in plan.defragmentation:
+            advised += 1
+            gone = {m.workload for m in advice.moves}
+            left = after(there.snapshot, plan)
+            held = replace(left, workloads=tuple(w for w in left.workloads if w.id not in gone))
+            assert by_id(plan_round(there.site, held, "greedy"))[advice.workload].action == "start"
+    assert advised > 15
