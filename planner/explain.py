@@ -14,7 +14,7 @@ from planner.units import format_duration, format_time
 from planner.words import count, some
 from solver.board import Parts
 from solver.decide import Outcome
-from solver.evidence import Evidence, ahead_of, evidence
+from solver.evidence import Evidence, ahead_of, evidence, rivals
 from solver.feasible import Reject
 from solver.placing import choose
 from solver.promises import Moved
@@ -127,7 +127,7 @@ class _Explainer:
             if j in self.board.promised:
                 text += f"; promised a start at {self._time(self.board.promised[j][0])}"
             if moved is not None:
-                text += f", later than before, because {MOVED[moved]}"
+                text += f", later than before, because {self._moved(j, moved)}"
             return Reason("Stopping", text)
         health = self.state.nodes.state
         sick = [n for n, _ in self.board.parts(j) if health[n] != NodeState.UP]
@@ -167,18 +167,39 @@ class _Explainer:
             if moved is None:
                 text += self.prospects.until_then(j, start_s, parts)
                 return Reason("Promised", text + self.prospects.if_it_asked_for_less(j, start_s))
-            old_s = self._promised_s(j)
+            old_s, place = self._promised_before(j)
+            if (start_s, sorted(parts)) == (old_s, place):
+                why = self._moved(j, moved)
+                return Reason("Promised", f"{text}, as before; it cannot start yet, because {why}")
             later = "later than" if start_s > old_s else "no longer where"
             was = f"{later} it was promised ({self._time(old_s)})"
-            return Reason("PromiseMoved", f"{text}: {was}, because {MOVED[moved]}")
+            return Reason("PromiseMoved", f"{text}: {was}, because {self._moved(j, moved)}")
         reason = self._why(j)
         if moved is not None:
-            return Reason("PromiseLost", f"later than it was promised, because {MOVED[moved]}; {reason.text}")
+            why = self._moved(j, moved)
+            return Reason("PromiseLost", f"later than it was promised, because {why}; {reason.text}")
         return reason
 
-    def _promised_s(self, j: int) -> int:
+    def _promised_before(self, j: int) -> tuple[int, Parts]:
+        """Return the start that the previous plan promised, and its place by node."""
         promises = self.state.promises
-        return int(promises.start_s[promises.workload == j][0])
+        i = int(np.flatnonzero(promises.workload == j)[0])
+        part = promises.placement.part(i)
+        place = zip(
+            promises.placement.node[part].tolist(), promises.placement.replicas[part].tolist(), strict=True
+        )
+        return int(promises.start_s[i]), sorted(place)
+
+    def _moved(self, j: int, moved: Moved) -> str:
+        """Say why a promise was not kept as it was."""
+        if moved == Moved.MISFIT and not self.names.effective[j].allocated:
+            return "it is unallocated now, and only allocated work is promised a start"
+        if moved == Moved.TAKEN:
+            others = rivals(self.board, j, *self._promised_before(j), self.outcome.book.met)
+            if others:
+                ids = some([self.names.workloads[i].id for i in others])
+                return f"its place is promised to {ids} at that time"
+        return MOVED[moved]
 
     def _why(self, j: int) -> Reason:
         w = self.names.workloads[j]
@@ -263,10 +284,11 @@ class _Explainer:
         """Say what the work does that holds the GPUs which `j` may use."""
         board, w, state = self.board, self.state.workloads, self.state
         mine = board.usable & w.pool_ok[j][state.nodes.pool]
-        gpus = dict.fromkeys(("protected", "leaving", "ahead", "given", "behind"), 0)
+        gpus = dict.fromkeys(("protected", "leaving", "ahead", "given", "filled", "behind"), 0)
         for r in np.flatnonzero(board.standing).tolist():
             kind = "protected" if state.protected[r] else "ahead" if r in board.ahead else "behind"
-            kind = "given" if kind == "behind" and r in board.starts else kind
+            if kind == "behind" and r in board.starts:
+                kind = "given" if w.allocated[r] else "filled"
             kind = "leaving" if w.status[r] == Status.STOPPING else kind
             gpus[kind] += sum(k for n, k in board.parts(r) if mine[n]) * int(w.gpus_per_replica[r])
         words = {
@@ -274,6 +296,7 @@ class _Explainer:
             "leaving": "{} that preempted work has not left yet",
             "ahead": "{} given out ahead of the order, to debug work and promises",
             "given": "{} given to what ranks behind it, and is worth more in all",
+            "filled": "{} filled with unallocated work as long as it does not fit",
             "behind": "{} with work that ranks behind it, but too closely or too dear to make room",
         }
         most = state.policy.max_preempted_gpus

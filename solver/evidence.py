@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solver.ahead import claims_of, left_at, place_slots, protected_claims
+from solver.ahead import claims_of, left_at, place_slots, promised_claims, protected_claims
 from solver.board import Board, Parts
 from solver.buddy import gang_of
 from solver.placing import group_key
@@ -129,6 +129,28 @@ def awaited(board: Board, j: int, start_s: int, parts: Parts) -> dict[int, int]:
             ends_s = int(claims.ends_s[k])
             out[int(claims.workload[k])] = max(out.get(int(claims.workload[k]), 0), ends_s)
     return out
+
+
+def rivals(board: Board, j: int, start_s: int, parts: Parts, met: list[int]) -> list[int]:
+    """Return whose promises stand where and when `j` was promised a start; none where protected work does.
+
+    Parameters
+    ----------
+    met : list of int
+        Workloads that started by their promise in this round.
+    """
+    count, at_s = board.state.workloads.count, max(start_s, board.state.now_s)
+    claims, promised = promised_claims(board), np.zeros(count, dtype=bool)
+    promised[[*board.settled(), *met]] = True
+    promised[j] = False
+    others = np.ones(count, dtype=bool)
+    others[j] = False
+    slots = place_slots(board, j, claims.only(others & ~promised), at_s)
+    if any(slots[n] < replicas for n, replicas in parts):
+        return []
+    theirs = claims.only(promised)
+    there = np.isin(theirs.node, [n for n, _ in parts]) & (theirs.ends_s > at_s)
+    return [int(i) for i in np.unique(theirs.workload[there])]
 
 
 def lost_gpu_s(board: Board, r: int) -> int:

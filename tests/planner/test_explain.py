@@ -374,3 +374,59 @@ def test_a_promise_that_falls_says_later_and_what_stands_in_the_way():
     assert found.text.startswith(
         "later than it was promised, because a node it was promised has left service; "
     )
+
+
+def test_a_promise_that_is_due_and_braked_is_not_said_to_be_elsewhere():
+    free = {"min_runtime": "0s", "allocation": "b"}
+    w = world(
+        nodes="n[1-2]",
+        workloads=[
+            {"id": "r", "on": "n1", **free}, {"id": "q", "on": "n2", **free}, {"id": "i"}, {"id": "j"},
+        ],
+        reservations=[reservation("i", NOW_S, "n1"), reservation("j", NOW_S, "n2")],
+        site={"preemption": {"max_gpus_per_round": 8}},
+    )  # fmt: skip
+    found = reason(w, "j")
+    assert found.code == "Promised"
+    assert f"is promised a start at {iso(NOW_S)} on n2, as before; it cannot start yet, because" in found.text
+
+
+def test_a_promise_that_another_one_overlaps_says_so():
+    both = [reservation(j, NOW_S + HOUR, "n1") for j in ("i", "j")]
+    w = world(
+        nodes="n1",
+        workloads=[
+            {"id": "r", "on": "n1", "ran": "1h", "min_runtime": "2h", "allocation": "b"},
+            *({"id": j, "min_runtime": "2h"} for j in ("i", "j")),
+        ],
+        reservations=both,
+    )
+    found = reason(w, "j")
+    assert found.code == "PromiseMoved"
+    assert found.text.endswith("because its place is promised to i at that time")
+
+
+def test_a_promise_to_what_is_unallocated_now_says_that_it_is():
+    w = world(
+        nodes="n1", workloads=[{"id": "r", "on": "n1", "allocation": "b"}, {"id": "j", "min_runtime": "0s"}]
+    )
+    w.snapshot_data["reservations"] = [reservation("j", NOW_S + HOUR, "n1")]
+    found = reason(w, "j")
+    assert found.code == "PromiseLost"
+    assert found.text.startswith("later than it was promised, because it is unallocated now, and only")
+
+
+def test_unallocated_work_that_fills_what_does_not_fit_is_worth_no_more():
+    w = world(
+        nodes="n[1-2]",
+        workloads=[
+            {"id": "r", "on": "n1", "allocation": "b"},
+            {"id": "gang", "replicas": 2},
+            {"id": "free", "min_runtime": "0s", "allocation": "b"},
+        ],
+        ratios={"a": 1.2, "b": 1.21},
+    )
+    assert by_id(w.plan())["free"].action == "start"
+    found = reason(w, "gang").text
+    assert "8 filled with unallocated work as long as it does not fit" in found
+    assert "worth more" not in found

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from solver.board import Board
-from solver.evidence import ahead_of, awaited, evidence, lost_gpu_s
+from solver.evidence import ahead_of, awaited, evidence, lost_gpu_s, rivals
 from solver.greedy import greedy
 from solver.placing import find_free
 from solver.state import Level, Status
@@ -126,3 +126,15 @@ def test_starts_of_this_round_and_earlier_promises_must_go_and_later_ones_need_n
         board.promise(j, NOW_S + in_h * HOUR_S, [(0, 1)])
     ends_s = {0: NOW_S + HOUR_S, 1: NOW_S + 3 * HOUR_S}
     assert awaited(board, 3, NOW_S + 3 * HOUR_S, [(0, 1)]) == ends_s
+
+
+def test_rivals_are_promises_where_protected_work_leaves_room():
+    work = [*(pending(8, min_runtime_h=2) for _ in range(3)), running(8, [1], min_runtime_h=5)]
+    board = board_of([node(8)] * 2, work)
+    board.promise(1, NOW_S + HOUR_S, [(0, 1)])
+    assert rivals(board, 0, NOW_S + HOUR_S, [(0, 1)], []) == [1]
+    assert rivals(board, 0, NOW_S + 3 * HOUR_S, [(0, 1)], []) == []  # over by then
+    assert rivals(board, 0, NOW_S + HOUR_S, [(1, 1)], []) == []  # protected work
+    board.start(2, [(0, 1)])
+    assert rivals(board, 0, NOW_S, [(0, 1)], []) == []
+    assert rivals(board, 0, NOW_S, [(0, 1)], [2]) == [1, 2]  # it started by its promise

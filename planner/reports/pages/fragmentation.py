@@ -125,9 +125,10 @@ def _waiting(scene: Scene, first: pd.Series) -> list[tuple[str, str]]:
         when = f"at {clock(first['clear_at'])} the last protection there has ended; then it can have the room"
         if first["clear_at"] == format_time(scene.now_s):
             when = "no protection is in its way; it can have the room"
-        out.append(
-            ("Waiting:", f"{when} as soon as it ranks before those who are left, by its allocation's ratio.")
-        )
+        then = "as soon as it ranks before those who are left, by its allocation's ratio."
+        if scene.decisions[str(first["workload"])].reason.code == "AtLimit":
+            then = "as soon as its limit allows it as well, and it ranks before those who are left."
+        out.append(("Waiting:", f"{when} {then}"))
     wide = rooms(scene, scene.waiting[0], anywhere=True)
     if first["level"] != ANYWHERE and wide:
         when = f"from {at(wide[0].ready_s)} on" if wide[0].ready_s > scene.now_s else "now"

@@ -8,6 +8,7 @@ from planner.reports.frames import packing
 from planner.reports.frames.obstacles import in_the_way, obstacles, rooms
 from planner.reports.frames.packing import loosened, moves, pack, places_all, weights
 from planner.reports.frames.scene import scene_of
+from planner.reports.pages.fragmentation import page
 from solver.fragmentation import cells, earliest_fit_s
 from solver.state import FOREVER_S, Level, Status
 from tests.planner.reports.test_fragmentation import random_scene
@@ -166,6 +167,18 @@ def test_the_run_that_loses_less_work_moves_and_the_page_agrees_with_the_plan():
         assert [(m["moved"], m["lost_gpu_hours"]) for m in told] == [("short", 8.0)]
         (advice,) = found.plan.defragmentation
         assert ([m.workload for m in advice.moves], advice.lost_gpu_hours) == (["short"], 8.0)
+
+
+def test_a_gang_at_its_limit_is_not_told_that_its_rank_alone_would_do():
+    for limit, then in ((8, "as soon as its limit allows it as well"), (16, "as soon as it ranks before")):
+        found = scene(
+            [{"id": "r", "on": "n1", "ran": "3h"}, guarded("x", "n2"), {"id": "w", "waited": "9h"}],
+            "n[1-2]",
+            budgets=[{"name": "a", "limit": limit}, {"name": "b"}],
+            ratios={"a": 2.0, "b": 0.1},
+        )
+        (prose, *_) = page(found, "snapshot.json").parts
+        assert f"it can have the room {then}" in dict(prose.paragraphs)["Waiting:"]
 
 
 def test_where_all_is_full_no_move_helps():
