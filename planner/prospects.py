@@ -34,7 +34,7 @@ class Prospects:
             then = "until then " if last_s == start_s else ""
             text = f"; {then}it waits for {what} ({some(ids)}), until {format_time(last_s)} at the latest"
         if last_s < start_s:
-            text += "; before its time it starts if its place is free, and at its time who is left makes room"
+            text += "; it starts earlier wherever it finds room, and at its time who is left there makes room"
         return text
 
     def domain(self, j: int, parts: Parts) -> str:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solver.alternatives import without_promise
 from solver.board import Board, Parts
 from solver.evictable import Evictable
 from solver.feasible import placeable
@@ -73,11 +72,10 @@ def advise(board: Board) -> list[Advice]:
     evictable = Evictable(board, board.standing & board.interruptible, lost_gpu_s / 3600 + LEAST_COST)
     out = []
     for j in js:
-        here = without_promise(board, j)
-        if here.limit_room(j) < w.gpus[j] or find_free(here, j) is not None:
+        if board.limit_room(j) < w.gpus[j] or find_free(board, j) is not None:
             continue
-        move = make_room(here, j, evictable)
-        after = None if move is None else _once_gone(here, j, move.victims, fits)
+        move = make_room(board, j, evictable)
+        after = None if move is None else _once_gone(board, j, move.victims, fits)
         if move is not None and after is not None:
             out.append(Advice(j, after.starts[j], _departures(after, move.victims, lost_gpu_s)))
     return out
@@ -107,6 +105,7 @@ def _once_gone(board: Board, j: int, victims: list[int], fits: Bools) -> Board |
 def _departures(after: Board, victims: list[int], lost_gpu_s: Ints) -> tuple[Departure, ...]:
     """Return where each of the victims could go on once the gang has its place, the largest first."""
     trial, gpus, out = after.copy(), after.state.workloads.gpus, []
+    trial.release_nodes()
     for r in sorted(victims, key=lambda r: (-int(gpus[r]), r)):
         to = find_free(trial, r)
         if to is not None:

@@ -91,7 +91,7 @@ def test_a_promise_far_ahead_says_that_it_starts_before_or_has_room_made():
     text = waiting_for(run("r", 8, 2), reservations=promised_at(999))
     assert f"; it waits for 1 protected workload (r), until {iso(NOW_S + 2 * HOUR)} at the latest; " in text
     assert text.endswith(
-        "before its time it starts if its place is free, and at its time who is left makes room"
+        "it starts earlier wherever it finds room, and at its time who is left there makes room"
     )
     assert "until then" not in text
 

@@ -91,20 +91,7 @@ def interruptible_in_two_leaves(started_h_ago: float, **policy) -> Board:
 
 @pytest.mark.parametrize(("started_h_ago", "at_s"), [(4, NOW_S), (1, NOW_S + 2 * HOUR_S)])
 def test_nobody_starts_by_preempting_more_than_the_brake_allows(started_h_ago, at_s):
-    most = dict.fromkeys((-1, 16), at_s) | {15: None}
-    if at_s > NOW_S:  # what is protected makes no room: it has ended by then
-        most[15] = at_s
-    for gpus, expected in most.items():
-        board = interruptible_in_two_leaves(started_h_ago, max_preempted_gpus=gpus)
+    for most, expected in ((-1, at_s), (16, at_s), (15, None)):
+        board = interruptible_in_two_leaves(started_h_ago, max_preempted_gpus=most)
         found = start_with(board, 4, Wish(0, 1))
-        assert (found and found[0]) == expected
-
-
-def test_a_later_start_keeps_the_brake_too():
-    there = interruptible_in_two_leaves(4, max_preempted_gpus=7)
-    protected = there.state.workloads.protected_until_s
-    protected[2] = NOW_S + 2 * HOUR_S  # one ends by itself, the other would have to be preempted
-    for most, expected in ((7, None), (8, NOW_S + 2 * HOUR_S)):
-        world = replace(there.state, policy=replace(there.state.policy, max_preempted_gpus=most))
-        found = start_with(Board(world, order_of(world)), 4, Wish(0, 1))
         assert (found and found[0]) == expected
