@@ -238,13 +238,18 @@ class _Explainer:
         b, board, w = self.state.budgets, self.board, self.names.workloads[j]
         for v in b.path(int(self.state.workloads.leaf[j])) if w.gpus else ():
             limit, held, before = (int(x[v]) for x in (b.limit_gpus, board.held_gpus, board.held_before))
-            if limit < 0 or max(before, held + w.gpus) <= limit:
+            if limit < 0:
                 continue
-            more = f"{shape(w)} more would pass it"
+            promised = limit - held - board.limit_left(v, j)
+            if max(before, held + promised + w.gpus) <= limit:
+                continue
+            has, more = f"holds {count(held, 'GPU')}", f"{shape(w)} more would pass it"
             if before > limit:
-                held, more = before, "beyond it nothing starts"
+                has, more = f"holds {count(before, 'GPU')}", "beyond it nothing starts"
+            elif promised:
+                has += f", is promised {promised}"
             return (
-                f"{self.names.budgets[v]} holds {count(held, 'GPU')} and its limit is {limit}: {more}. "
+                f"{self.names.budgets[v]} {has} and its limit is {limit}: {more}. "
                 "It starts when work under that limit ends, or if the limit is raised"
             )
         return None

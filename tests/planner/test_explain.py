@@ -239,6 +239,17 @@ def test_a_limit_is_named_with_its_owner_and_what_is_held():
     assert found.text.startswith("l holds 8 GPUs and its limit is 16: 2 x 8 GPUs more would pass it")
 
 
+def test_a_limit_counts_what_is_promised_to_others():
+    family = [{"name": "a", "limit": 16}, {"name": "b"}]
+    busy = {"id": "r", "on": "n[1-4]", "replicas": 4, "allocation": "b", "min_runtime": "4h"}
+    gangs = [{"id": name, "replicas": 2} for name in ("g1", "g2")]
+    ahead = {"plan_ahead": {"reservations": 8}}
+    w = world(family, nodes="n[1-4]", workloads=[busy, *gangs], ratios={"a": 0.1, "b": 0.9}, site=ahead)
+    found = [reason(w, name) for name in ("g1", "g2")]
+    assert [r.code for r in found] == ["Promised", "AtLimit"]
+    assert found[1].text.startswith("a holds 0 GPUs, is promised 16 and its limit is 16: 2 x 8 GPUs more")
+
+
 def test_a_limit_lowered_below_what_is_held_says_that_nothing_starts():
     family = [{"name": "a", "limit": 4}, {"name": "b"}]
     w = world(family, workloads=[{"id": "r", "on": "n1", "min_runtime": "8h"}, {"id": "j", "gpus": 1}])
