@@ -309,12 +309,14 @@ class Board:
 
     def exceeded(self, r: int) -> set[int]:
         """Return the limits (budget tree nodes) that giving `r` back would exceed, beyond what was held."""
-        b, gpus = self.state.budgets, int(self.state.workloads.gpus[r])
-        return {
-            v
-            for v in self.limited_by(r)
-            if self.held_gpus[v] + gpus > max(int(b.limit_gpus[v]), int(self.held_before[v]))
-        }
+        limit, gpus = self.state.budgets.limit_gpus, int(self.state.workloads.gpus[r])
+
+        def left(v: int) -> int:
+            """A limit that was exceeded before leaves what was held."""
+            over = self.held_before[v] > limit[v]
+            return int(self.held_before[v] - self.held_gpus[v]) if over else self.limit_left(v)
+
+        return {v for v in self.limited_by(r) if gpus > left(v)}
 
     def gainers(self, r: int) -> list[int]:
         """Return the allocated starts that victim `r` made room for, best of the order first.
