@@ -312,7 +312,7 @@ class Board:
         limit, gpus = self.state.budgets.limit_gpus, int(self.state.workloads.gpus[r])
 
         def left(v: int) -> int:
-            """A limit that was exceeded before leaves what was held."""
+            """Return what a limit leaves; of one that was exceeded before, what was held."""
             over = self.held_before[v] > limit[v]
             return int(self.held_before[v] - self.held_gpus[v]) if over else self.limit_left(v)
 

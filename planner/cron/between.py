@@ -22,6 +22,8 @@ STANDS: dict[WorkloadState, tuple[ActionName, Reason]] = {
     "pending": ("wait", Reason("NextRound", "waits for the next round")),
 }
 
+OVERDUE = Reason("PromiseMoved", "is promised a start, which has fallen due: the next round sees to it")
+
 
 def place_new(site: Site, snapshot: Snapshot, new: Collection[str]) -> Plan:
     """Return a plan that leaves all as it stands, and starts what is new and fits, the oldest first."""
@@ -51,13 +53,16 @@ def _after(snapshot: Snapshot, workload: Workload, result: Result) -> Snapshot:
 
 
 def _plan(snapshot: Snapshot, decided: dict[str, Decision]) -> Plan:
-    """Return a plan with these decisions, and all else as it stands."""
+    """Return a plan with these decisions, and all else as it stands; what is overdue is promised for now."""
     promised_s = {r.workload: r.start_s for r in snapshot.reservations}
+    reservations = (replace(r, start_s=max(r.start_s, snapshot.time_s)) for r in snapshot.reservations)
     return Plan(
         time_s=snapshot.time_s,
         solver=SolverSummary("place", "feasible", 0.0, None, None, 0.0),
-        decisions=tuple(decided.get(w.id) or _stands(w, promised_s.get(w.id)) for w in snapshot.workloads),
-        reservations=snapshot.reservations,
+        decisions=tuple(
+            decided.get(w.id) or _stands(w, promised_s.get(w.id), snapshot.time_s) for w in snapshot.workloads
+        ),
+        reservations=tuple(reservations),
         nodes=(),
         shares=(),
         fragmentation={},
@@ -65,10 +70,12 @@ def _plan(snapshot: Snapshot, decided: dict[str, Decision]) -> Plan:
     )
 
 
-def _stands(w: Workload, promised_s: int | None) -> Decision:
+def _stands(w: Workload, promised_s: int | None, now_s: int) -> Decision:
     """Return the decision that leaves a workload as it is; a promise that is due waits for the round."""
     action, reason = STANDS[w.state]
     expected_s = promised_s if action == "wait" else None
+    if expected_s is not None and expected_s < now_s:
+        expected_s, reason = now_s, OVERDUE
     return Decision(w.id, action, reason, w.allocation, w.gpus, w.occupancy, expected_start_s=expected_s)
 
 

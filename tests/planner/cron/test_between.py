@@ -8,13 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.text import iso
+from planner.cron.between import place_new
 from planner.cron.books import Books
 from planner.cron.cycle import Cycle, Done
 from planner.errors import InputError
 from planner.ledger.lease import Lease, take
 from planner.model.budget import Budget
 from planner.model.plan import Plan
+from planner.verify import verify
 from tests.planner.cron.town import Town, town
+from tests.planner.worlds import NOW_S, world
 
 CONTRACT = {"min_runtime": "1h"}
 
@@ -135,3 +139,13 @@ def test_nothing_is_served_of_a_world_that_cannot_be(here: Town, monkeypatch: py
     new = here.slurm.submit(1, 8, contract=CONTRACT)
     standing.serve()
     assert here.slurm.nodes_of(new) == []
+
+
+def test_a_promise_that_falls_due_between_rounds_keeps_nobody_from_being_served() -> None:
+    promised = {"workload": "gang", "start_at": iso(NOW_S - 3), "placement": [{"node": "n1", "gpus": 8}]}
+    work = [{"id": "gang"}, {"id": "r", "on": "n1", "ran": "1h", "min_runtime": "1h"}, {"id": "new"}]
+    w = world(workloads=work, reservations=[promised], site={"plan_ahead": {"reservations": 8}})
+    plan = place_new(w.site, w.snapshot, {"new"})
+    assert {d.workload: d.action for d in plan.decisions} == {"gang": "wait", "r": "keep", "new": "start"}
+    assert [(r.workload, r.start_s) for r in plan.reservations] == [("gang", NOW_S)]
+    assert verify(w.snapshot, plan, w.site) == []
