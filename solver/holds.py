@@ -171,23 +171,31 @@ def promise_worth(board: Board, j: int, time_s: int, parts: Parts, claims: Claim
     What its start is worth, less what its nodes idle until then, what makes way for it then, and the restarts
     of who does. Less than nothing where the site lets no round preempt so many.
     """
+    claims = claims_against(board, j) if claims is None else claims
+    they = in_the_way(board, j, time_s, parts, claims)
+    return -np.inf if beyond_brake(board, they) else _worth(board, j, time_s, parts, claims, they)
+
+
+def _worth(board: Board, j: int, time_s: int, parts: Parts, claims: Claims, they: Ints) -> float:
     left_h = max(board.state.policy.worth_s - (time_s - board.state.now_s), 0) / 3600
     nodes, replicas = (np.array(x, dtype=np.int64) for x in zip(*parts, strict=True))
     gpus = replicas * board.state.workloads.gpus_per_replica[j]
     after = float((standing_rate(board, int(board.order.tier[j]), time_s)[nodes] * gpus).sum()) * left_h
-    claims = claims_against(board, j) if claims is None else claims
     held = hold_price(board, j) * idle_gpu_s(board, claims, parts, time_s) / 3600
-    they, policy = in_the_way(board, j, time_s, parts, claims), board.state.policy
-    if beyond_brake(board, they):
-        return -np.inf
     weighted = eviction_gpus(board.state, board.order, int(board.order.tier[j]))[they]
-    restarts = float(weighted.sum()) * policy.restart_cost_s / 3600
+    restarts = float(weighted.sum()) * board.state.policy.restart_cost_s / 3600
     return start_worth(board, j, time_s) - held - after - restarts
 
 
 def promised_worth(board: Board) -> dict[int, float]:
     """Return what each promised start that is yet to come is worth, GPU-hours, by workload."""
-    return {j: promise_worth(board, j, *board.promised[j]) for j in board.settled()}
+    out = {}
+    for j in board.settled():
+        time_s, parts = board.promised[j]
+        claims = claims_against(board, j)
+        they = in_the_way(board, j, time_s, parts, claims)
+        out[j] = _worth(board, j, time_s, parts, claims, they)  # it stands, whatever the brake may be by now
+    return out
 
 
 def worth(board: Board) -> tuple[float, ...]:

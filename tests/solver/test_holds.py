@@ -165,3 +165,14 @@ def test_a_gang_that_makes_way_restarts_as_a_whole():
     start = start_worth(board, 2, at_s)
     idle = hold_price(board, 2) * 2  # both are free at once, as far as it is concerned
     assert promise_worth(board, 2, at_s, parts) == pytest.approx(start - idle - 8 * cost_s / HOUR_S)
+
+
+def test_a_carried_promise_has_a_worth_even_where_the_brake_would_forbid_it_now():
+    work = [
+        running(8, [0], min_runtime_h=2, started_h_ago=1, leaf_budget="b"),
+        pending(8, 2, min_runtime_h=1),
+    ]
+    world = state([node(8)] * 2, work, promises=[promise(1, 1.5, [0, 1])], max_preempted_gpus=4)
+    outcome = decide(world, SolveParams("greedy"))
+    assert outcome.board.settled() == [1]
+    assert 0 < outcome.report.promised < 1e9
