@@ -174,11 +174,14 @@ class Board:
         self.promised[j] = start_s, parts
         self._hold_nodes_for(j)
 
-    def release_nodes(self) -> None:
-        """Hold no longer the nodes of whoever was promised them and has started elsewhere."""
+    def release_nodes(self) -> bool:
+        """Hold no longer the nodes of who was promised them and has started; tell whether there is any."""
+        if len(self.settled()) == len(self.promised):
+            return False
         self.hold_s[:] = FOREVER_S
         for j in self.settled():
             self._hold_nodes_for(j)
+        return True
 
     def _hold_nodes_for(self, j: int) -> None:
         start_s, parts = self.promised[j]
@@ -228,14 +231,13 @@ class Board:
 
     def held_until_s(self, j: int) -> Ints:
         """Return when each node is promised to somebody else than `j`, int64[N], epoch seconds."""
-        if j not in self.promised or j in self.starts:
+        if j not in self.promised:
             return self.hold_s
         mine = [n for n, _ in self.promised[j][1]]
         out = self.hold_s.copy()
         out[mine] = FOREVER_S
-        for i in self.settled():
+        for i, (start_s, parts) in self.promised.items():
             if i != j:
-                start_s, parts = self.promised[i]
                 both = [n for n, _ in parts if n in mine]
                 out[both] = np.minimum(out[both], start_s)
         return out

@@ -26,13 +26,14 @@ def polish(board: Board, js: Ints, unallocated: Ints) -> Board:
     unallocated : int64
         Pending unallocated work.
     """
-    board.release_nodes()
     give_back(board)
     clear_squatters(board)
     for tier in (WITHIN, BEYOND):  # no later victim is spared where earlier work could start
         settle_victims(board, tier)
         fill(board, js[board.order.tier[js] == tier])
     settle_victims(board)
+    if board.release_nodes():  # not before: who is taken back needs what it was promised again
+        fill(board, js)
     fill_unallocated(board, unallocated)
     return board
 
@@ -109,7 +110,6 @@ def _changed_places(board: Board, r: int, gainers: list[int]) -> bool:
     if not changed:
         for j, parts in places.items():
             board.start(j, parts)
-    board.release_nodes()
     return changed
 
 

@@ -143,7 +143,12 @@ class Cycle:
         `keep`: leave a plan that is rejected, and what it was made of, beside those of the last good round.
         """
         site, snapshot, account = with_ledger(self.site, seen.snapshot, self.books.ledger)
-        plan = plan_round(site, snapshot)
+        try:
+            plan = plan_round(site, snapshot)
+        except PlanRejectedError:
+            if keep:
+                self._keep_rejected(None, snapshot)
+            raise
         broken = verify(snapshot, plan, site)
         if broken:
             if keep:
@@ -194,11 +199,12 @@ class Cycle:
         except InputError as error:
             raise SourceError(str(error)) from None
 
-    def _keep_rejected(self, plan: Plan, snapshot: Snapshot) -> None:
-        """Leave what a fault of the planner is to be found by."""
+    def _keep_rejected(self, plan: Plan | None, snapshot: Snapshot) -> None:
+        """Leave what a fault of the planner is to be found by; no plan where it broke its own rules."""
         try:
             self._leave("snapshot.rejected.json", _json(snapshot_to_dict(snapshot)))
-            self._leave("plan.rejected.json", _json(plan_to_dict(plan)))
+            if plan is not None:
+                self._leave("plan.rejected.json", _json(plan_to_dict(plan)))
         except SourceError as error:
             journal.warn("rejected plan not kept", fault=str(error))
 

@@ -337,10 +337,14 @@ def test_a_promise_keeps_nobody_from_its_own_nodes_but_those_of_others():
     assert board.eligible(2).tolist() == [False, False, False, True]
 
 
-def test_who_has_started_elsewhere_has_no_nodes_of_its_own_any_more():
+def test_who_has_started_elsewhere_may_still_go_where_it_was_promised_until_that_is_released():
     board = promising(2)
     board.start(0, [(2, 1), (3, 1)])
-    assert board.eligible(0).tolist() == [False, False, True, True]
+    assert board.eligible(0).all()
+    assert board.eligible(1).tolist() == [False, False, True, True]
+    assert board.release_nodes()
+    assert board.eligible(1).all()
+    assert not promising(2).release_nodes()
 
 
 def test_limits_count_what_is_promised_to_others():

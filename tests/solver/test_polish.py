@@ -99,13 +99,25 @@ def test_sparing_one_victim_gives_back_others_that_this_makes_room_for():
     assert board.victims == {}
 
 
-def test_a_gainer_that_moves_holds_no_nodes_that_it_was_promised():
-    work = [running(8, [0], leaf_budget="over", **PAST), pending(8, leaf_budget="low", **ASK)]
-    board = evicted(board_of([node(8), node(8), node(8)], work), 0)
+def test_who_has_started_keeps_what_it_was_promised_until_nobody_is_taken_back_any_more():
+    late = pending(8, min_runtime_h=9, leaf_budget="low")
+    work = [running(8, [0], leaf_budget="over", **PAST), pending(8, leaf_budget="low", **ASK), late]
+    board = evicted(board_of([node(8), node(8)], work), 0)
     board.promise(1, NOW_S + 900, [(1, 1)])
     board.start(1, [(0, 1)])
     spare_victims(board)
     assert board.starts == {1: [(1, 1)]}
+    assert board.hold_s.tolist() == [FOREVER_S, NOW_S + 900]
+    assert not board.free_slots(2).any()
+
+
+def test_at_last_its_nodes_are_free_for_others():
+    late = pending(8, min_runtime_h=9, leaf_budget="low")
+    board = board_of([node(8), node(8)], [pending(8, leaf_budget="low", **ASK), late])
+    board.promise(0, NOW_S + 900, [(1, 1)])
+    board.start(0, [(0, 1)])
+    polish(board, np.array([1]), np.array([], dtype=np.int64))
+    assert board.starts == {0: [(0, 1)], 1: [(1, 1)]}
     assert (board.hold_s == FOREVER_S).all()
 
 
