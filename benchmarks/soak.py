@@ -5,7 +5,8 @@
 At the end every attempt that `sacct` knows must stand in the ledger with the same start, end and GPUs, to
 within a second, and nothing else, but for attempts that slurmctld's log knows and sacct has lost (it writes
 over a record where a job is requeued while its node is dead): these are counted. Every plan on the way must
-pass `gangplan verify`, and no run may have been preempted inside its min runtime.
+pass `gangplan verify`, no round may have been refused by the planner's own check, and no run preempted inside
+its min runtime.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ GANGS = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (4, 8), (8, 8))
 
 WEIGHTS = (4, 3, 3, 6, 4, 2, 1)
 ACCOUNTS = ("nlp", "vision", "robotics")
+REFUSED = 3
+"""Exit code of a round whose plan broke a rule."""
 
 
 @dataclass
@@ -249,7 +252,10 @@ def finish(soak: Soak, rounds: subprocess.Popen[bytes], since: str) -> list[str]
     wrong += early(soak.bed, since, soak.min_runtime_s)
     wrong += [f"the rounds ended by themselves, {died}"] if died is not None else []
     wrong += [f"the last round failed: {last.stderr}"] if last.returncode else []
-    events = Counter[str](json.loads(line)["event"] for line in _lines(soak.home / "run.log"))
+    told = [json.loads(line) for line in _lines(soak.home / "run.log")]
+    refused = [t for t in told if t["event"] == "round failed" and t["exit_code"] == REFUSED]
+    wrong += [f"the round of {t['time']} was refused: {t['fault']}" for t in refused]
+    events = Counter[str](t["event"] for t in told)
     print("events:", json.dumps(dict(sorted(events.items()))))
     print("done to the cluster:", json.dumps(dict(sorted(soak.counts.items()))))
     states: Counter[Any] = Counter(r["state"]["current"] for r in soak.bed.records(since))

@@ -122,8 +122,8 @@ def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start
             return _write(board, claims, j, parts, start_s)
         due = start_s < state.now_s + state.policy.due_s
         ends_s = state.now_s + max(int(state.workloads.min_runtime_s[j]), 1)
-        free = all(ends_s <= board.hold_s[n] for n, _ in parts)  # before its time only in nobody's way
-        stopped = _start_there(board, j, parts, evicting=due) if due or free else Moved.TAKEN
+        clear = all(ends_s <= board.hold_s[n] for n, _ in parts)  # of promises to others that come before
+        stopped = _start_there(board, j, parts, evicting=due) if clear else Moved.TAKEN
         if stopped is None:
             book.met.append(j)
             return claims.plus(j, parts, ends_s)

@@ -372,3 +372,16 @@ def test_a_gang_that_lost_a_node_is_promised_nothing_above_its_limit():
     for limit, promised in ((16, set()), (24, {0})):
         _, book = kept(nodes, [lost, sibling], [], limits={"a": limit})
         assert book.start_s.keys() == promised
+
+
+def test_a_promise_that_is_nearly_due_starts_ahead_of_its_time_only_in_nobodys_way():
+    """The first waits for seconds more; the second, which comes after it, would find its nodes free now."""
+    minute_h = 1 / 60
+    busy = running(8, [1], leaf_budget="b", min_runtime_h=1, started_h_ago=1 - minute_h / 6)
+    gangs = [pending(8, 2, min_runtime_h=minute_h / 3), pending(8, min_runtime_h=minute_h)]
+    promised = [promise(0, minute_h / 6, [0, 1]), promise(1, minute_h / 2, [0])]
+    world = state([node(8)] * 2, [*gangs, busy], promises=promised)
+    outcome = decide(world, SolveParams("greedy"))
+    assert outcome.broken == []
+    assert outcome.board.starts == {}
+    assert {j: start_s - NOW_S for j, (start_s, _) in outcome.board.promised.items()} == {0: 10, 1: 30}
