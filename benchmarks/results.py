@@ -113,7 +113,7 @@ def waits(case: Path) -> dict[str, float]:
     return {name: float(work.loc[of[c], column].quantile(q)) for name, (c, column, q) in WAITS.items()}
 
 
-def promises_kept(case: Path, end_s: int, period_s: int) -> float:
+def promises_kept(case: Path, *, end_s: int, period_s: int) -> float:
     """Return the share of first promises that were met by the round after them, or earlier.
 
     One that nobody started on counts as broken if it was overdue when its workload was over.
@@ -134,7 +134,7 @@ def cases_of(compared: Path, site_path: Path, period_s: int) -> Cases:
     ratios = [askers(folder, shares) for folder in folders]
     return cases.join(pd.DataFrame([waits(folder) for folder in folders])).assign(
         promises_kept=[
-            promises_kept(folder, period_s, end_s)
+            promises_kept(folder, end_s=end_s, period_s=period_s)
             for folder, end_s in zip(folders, cases["end_s"], strict=True)
         ],
         worst_asker=[r.min() for r in ratios],
