@@ -187,7 +187,7 @@ def _budgets(
     index = {path: v for v, path in enumerate(names.budgets)}
     count = len(names.budgets)
     tree = [None, *(b for top in site.budgets for b in top.walk())]
-    up = nodes.state != NodeState.DOWN
+    up = ~nodes.down
     capacity = int((nodes.gpus * charges[nodes.pool])[up].sum())  # micro budget units per second
     lookback = site.fair_share.lookback
     window = Window(lookback.window_s, lookback.type == "tumbling", lookback.half_life_s)
@@ -306,7 +306,7 @@ def _policy(site: Site, nodes: Nodes, charges: Ints) -> Policy:
         commitment_s=site.fair_share.commitment_s,
         worth_s=site.fair_share.worth_s,
         restart_cost_s=site.preemption.restart_cost_s,
-        lane_gpus=lane_gpus(site, int(nodes.gpus[nodes.state != NodeState.DOWN].sum())),
+        lane_gpus=lane_gpus(site, int(nodes.gpus[~nodes.down].sum())),
         max_preempted_gpus=-1 if brake is None else brake,
         charge_micro=charges,
         reservations=site.plan_ahead.reservations,

@@ -18,7 +18,7 @@ from solver.evidence import Evidence, ahead_of, evidence, rivals
 from solver.feasible import Reject
 from solver.placing import choose
 from solver.promises import Moved
-from solver.state import FOREVER_S, Action, NodeState, Status
+from solver.state import FOREVER_S, Action, NodeState
 
 NO_SHARE = "no share"
 
@@ -142,7 +142,7 @@ class _Explainer:
 
     def _left_service(self, j: int, sick: list[int]) -> Reason:
         w = self.names.workloads[j]
-        down = [n for n in sick if self.state.nodes.state[n] == NodeState.DOWN]
+        down = [n for n in sick if self.state.nodes.down[n]]
         names = some([self.names.nodes[n].name for n in (down or sick)])
         are = _are(len(down or sick))
         if not down:
@@ -294,7 +294,7 @@ class _Explainer:
             kind = "protected" if state.protected[r] else "ahead" if r in board.ahead else "behind"
             if kind == "behind" and r in board.starts:
                 kind = "given" if w.allocated[r] else "filled"
-            kind = "leaving" if w.status[r] == Status.STOPPING else kind
+            kind = "leaving" if w.stopping[r] else kind
             gpus[kind] += sum(k for n, k in board.parts(r) if mine[n]) * int(w.gpus_per_replica[r])
         words = {
             "protected": "{} protected",
@@ -340,7 +340,7 @@ class _Explainer:
         text = f"needs {shape(w)} of one GPU type {self._inside(w)}; healthy nodes hold at most "
         text += f"{e.fits_empty} of {count(w.replicas, 'replica')}"
         mine = self.state.workloads.pool_ok[j][self.state.nodes.pool]
-        if (self.state.nodes.state[mine] == NodeState.UP).all():
+        if (self.state.nodes.up[mine]).all():
             mend = "it can start with fewer replicas, or when one type has more nodes"
             return Reason("OneTypeTooSmall", f"{text}. A gang never mixes GPU types: {mend}")
         return Reason("TooFewHealthyNodes", f"{text}. It can start when nodes come back into service")

@@ -151,7 +151,7 @@ def _nodes(encoded: Encoded, outcome: Outcome) -> tuple[NodePlan, ...]:
     state, names = encoded.state, encoded.names
     ends = protection_ends(outcome.board)
     out = []
-    for n in np.flatnonzero(state.nodes.state != NodeState.UP).tolist():
+    for n in np.flatnonzero(~state.nodes.up).tolist():
         draining = state.nodes.state[n] == NodeState.DRAINING
         out.append(
             NodePlan(

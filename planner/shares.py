@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.encode import Encoded
 from planner.model.plan import ShareRow
-from solver.state import Bools, NodeState, Status
+from solver.state import Bools
 from solver.window import HOUR_MICRO_S
 
 
@@ -23,7 +23,7 @@ def share_rows(encoded: Encoded, standing: Bools) -> tuple[ShareRow, ...]:
     """
     state, names, b = encoded.state, encoded.names, encoded.state.budgets
     w = state.workloads
-    total = int(state.nodes.gpus[state.nodes.state != NodeState.DOWN].sum())
+    total = int(state.nodes.gpus[~state.nodes.down].sum())
     leaves = np.flatnonzero(b.is_leaf).tolist()
     ratio = {v: int(b.usage[v]) / int(b.entitled[v]) if b.entitled[v] else float("inf") for v in leaves}
     rank = {v: i + 1 for i, v in enumerate(sorted(leaves, key=lambda v: (ratio[v], names.budgets[v])))}
@@ -31,7 +31,7 @@ def share_rows(encoded: Encoded, standing: Bools) -> tuple[ShareRow, ...]:
     for v in leaves:
         mine = w.leaf == v
         running = mine & standing
-        pending = mine & (w.status == Status.PENDING) & ~standing & w.allocated
+        pending = mine & w.pending & ~standing & w.allocated
         demand = int(w.gpus[mine & w.allocated].sum())
         share_gpus_e9 = int(b.share_ppb[v]) * total
         wanted = int(b.entitled[v]) * demand * 10**9 // share_gpus_e9 if share_gpus_e9 else 0

@@ -14,7 +14,7 @@ import numpy as np
 from solver.board import UNCOUNTED, Amounts, Board, Parts
 from solver.placing import choose
 from solver.shares import BEYOND, UNALLOCATED, WITHIN
-from solver.state import FOREVER_S, Bools, Ints, NodeState
+from solver.state import FOREVER_S, Bools, Ints
 
 
 @dataclass
@@ -28,8 +28,12 @@ class Claims:
 
     def plus(self, j: int, parts: Parts, ends_s: int) -> Claims:
         """Return these claims and one gang more."""
-        n, k = (np.array(x, dtype=np.int64) for x in zip(*parts, strict=True))
-        return self.merged(Claims(n, np.full(len(n), j), k, np.full(len(n), ends_s)))
+        return self.merged(Claims.of([(n, j, k, ends_s) for n, k in parts]))
+
+    @staticmethod
+    def of(parts: list[tuple[int, int, int, int]]) -> Claims:
+        """Build from (node, workload, replicas, end) of each part."""
+        return Claims(*np.array(parts, dtype=np.int64).reshape(-1, 4).T)
 
     def merged(self, other: Claims) -> Claims:
         """Return both."""
@@ -80,10 +84,10 @@ def protected_claims(board: Board) -> Claims:
 def promised_claims(board: Board) -> Claims:
     """Return what is protected as the board stands, and what it promises."""
     claims = claims_of(board, np.zeros(board.state.workloads.count, dtype=bool))
-    for j in board.settled():
-        start_s, parts = board.promised[j]
-        claims = claims.plus(j, parts, start_s + max(int(board.state.workloads.min_runtime_s[j]), 1))
-    return claims
+    min_runtime_s, promised = board.state.workloads.min_runtime_s, board.promised
+    lasts_s = {j: max(min_runtime_s.item(j), 1) for j in board.settled()}
+    ahead = [(n, j, k, promised[j][0] + s) for j, s in lasts_s.items() for n, k in promised[j][1]]
+    return claims.merged(Claims.of(ahead)) if ahead else claims
 
 
 def ranked_claims(board: Board, after: int, upto: int) -> Claims:
@@ -148,7 +152,7 @@ def left_at(board: Board, claims: Claims, time_s: int) -> Amounts:
     n, w = board.state.nodes, board.state.workloads
     held = np.flatnonzero(claims.ends_s > time_s)
     node, owner, reps = claims.node[held], claims.workload[held], claims.replicas[held]
-    gpus = np.where(n.state == NodeState.UP, n.gpus, 0)
+    gpus = np.where(n.up, n.gpus, 0)
     cpus = np.where(n.cpus_milli > 0, n.cpus_milli, UNCOUNTED)
     memory = np.where(n.memory_bytes > 0, n.memory_bytes, UNCOUNTED)
     np.subtract.at(gpus, node, reps * w.gpus_per_replica[owner])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solver.shares import BEYOND, UNALLOCATED, WITHIN, Order, eviction_gpus
-from solver.state import FOREVER_S, Bools, Ints, Level, NodeState, Spread, State, Status
+from solver.state import FOREVER_S, Bools, Ints, Level, Spread, State, once
 
 Parts = list[tuple[int, int]]
 """Where a gang stands: (node, replicas) pairs."""
@@ -33,16 +33,16 @@ class Move:
     victims: list[int]
 
 
+@once
 def leaving(state: State) -> Ints:
     """Return the running work that may not stay, int64: unprotected on draining nodes, all on nodes down."""
     w = state.workloads
-    health = state.nodes.state[w.placement.node]
-    sick = np.flatnonzero(health != NodeState.UP)
+    sick = np.flatnonzero(~state.nodes.up[w.placement.node])
     if not len(sick):
         return sick
     owner = w.owner[sick]
-    gone = (health[sick] == NodeState.DOWN) | ~state.protected[owner]
-    return np.unique(owner[(w.status[owner] == Status.RUNNING) & gone])
+    gone = state.nodes.down[w.placement.node[sick]] | ~state.protected[owner]
+    return np.unique(owner[w.running[owner] & gone])
 
 
 def _paths(state: State) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
@@ -82,7 +82,7 @@ class Board:
     def __init__(self, state: State, order: Order) -> None:
         n, w = state.nodes, state.workloads
         self.state, self.order = state, order
-        self.usable: Bools = n.state == NodeState.UP
+        self.usable: Bools = n.up
         self.owner: Ints = w.owner
         self.standing: Bools = ~w.pending
         self.starts: dict[int, Parts] = {}

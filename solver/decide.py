@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from solver.plan import Decisions, SolverReport
 from solver.polish import polish
 from solver.promises import Book, keep_promises
 from solver.shares import Order, rank
-from solver.state import Action, Floats, Ints, SolveParams, Spread, State, Status
+from solver.state import Action, Floats, Ints, SolveParams, Spread, State
 
 AHEAD_SHARE = 0.4
 """Share of the time kept for promises, and for starts beside them, where a gang may be promised one."""
@@ -40,7 +40,9 @@ class Outcome:
     Attributes
     ----------
     decisions : Decisions
-    report : SolverReport
+    backend : str
+        Which rung made the plan: `greedy`, or the name of the exact back end.
+    seconds : float
     order : Order
     board : Board
         As the plan leaves it.
@@ -54,13 +56,20 @@ class Outcome:
     """
 
     decisions: Decisions
-    report: SolverReport
+    backend: str
+    seconds: float
     order: Order
     board: Board
     book: Book
     rejected: Ints
     lane: list[int]
+    _summary: Callable[[], SolverReport]
     broken: list[Broken] = field(default_factory=list)
+
+    @cached_property
+    def report(self) -> SolverReport:
+        """What the solver line says; a simulation never asks what all of it is worth."""
+        return self._summary()
 
     @cached_property
     def expected_start_s(self) -> Ints:
@@ -84,9 +93,13 @@ def decide(state: State, params: SolveParams, rejected: Ints | None = None) -> O
         plans += _exact_plans(opened, simple, plans[0], params, began_s + params.time_limit_s)
     best, notes = _best(plans)
     report = best.report if _proves(best.report) else plans[min(1, len(plans) - 1)].report
+    backend = report.backend if report.bounds and best.rung != "greedy" and report.backend else "greedy"
+    seconds = time.monotonic() - began_s
     return Outcome(
         decisions=best.decisions,
-        report=_summary(best, report, params, notes, time.monotonic() - began_s),
+        backend=backend,
+        seconds=seconds,
+        _summary=partial(_summary, best, report, params, notes, backend, seconds),
         order=opened.board.order,
         board=best.board,
         book=opened.book,
@@ -164,8 +177,8 @@ def opening(state: State) -> tuple[Board, Ints]:
 def _pending(state: State, order: Order, rejected: Ints) -> tuple[Ints, Ints]:
     """Return pending work that can run here: allocated by the order, and unallocated."""
     w = state.workloads
-    ranked = order.sequence[w.status[order.sequence] == Status.PENDING]
-    free = np.flatnonzero(w.pending & ~w.allocated & (rejected == Reject.NO))
+    ranked = order.sequence[w.pending[order.sequence]]
+    free = np.flatnonzero(w.pending & ~w.allocated & (rejected == int(Reject.NO)))
     return ranked, free
 
 
@@ -184,7 +197,11 @@ class _Candidate:
         self.board = polish(board.copy(), opened.pending, opened.unallocated)
         self.decisions = _decisions(self.board, opened.rejected)
         self.broken = check(board.state, self.decisions, set(opened.book.moved))
-        self.worth = worth(self.board)
+
+    @cached_property
+    def worth(self) -> tuple[float, ...]:
+        """The common objective by tier, GPU-hours, promises included."""
+        return worth(self.board)
 
 
 def _decisions(board: Board, rejected: Ints) -> Decisions:
@@ -194,7 +211,7 @@ def _decisions(board: Board, rejected: Ints) -> Decisions:
     action[~board.standing & w.running] = Action.PREEMPT
     action[w.stopping] = Action.PREEMPT
     action[list(board.starts)] = Action.START
-    action[rejected != Reject.NO] = Action.REJECT
+    action[rejected != int(Reject.NO)] = Action.REJECT
     promised, start_s, placement = _promises(board)
     victims = {r: board.gainers(r) for r in sorted(board.victims)}
     return Decisions(action, board.spread(), victims, promised, start_s, placement)
@@ -229,16 +246,15 @@ def _better(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
 
 
 def _summary(
-    best: _Candidate, report: Report, params: SolveParams, notes: list[str], seconds: float
+    best: _Candidate, report: Report, params: SolveParams, notes: list[str], backend: str, seconds: float
 ) -> SolverReport:
     tiers = best.board.objective()
     value, promised = sum(tiers[:2]), sum(best.worth) - sum(tiers)
     notes = notes + report.notes
-    backend = report.backend if best.rung != "greedy" and report.backend else "greedy"
     if not report.bounds:  # nothing was left for an exact solve to decide, or none was asked for
         solved = params.backend != "greedy" and not notes
         status = "optimal" if solved else "greedy"
-        return SolverReport("greedy", status, value, None, None, seconds, promised, notes)
+        return SolverReport(backend, status, value, None, None, seconds, promised, notes)
     # a bound holds given the tiers before; the polish may still better those
     bound = max(sum(report.bounds.get(t, tiers[t]) for t in (0, 1)), value)
     if not np.isfinite(bound):

@@ -11,7 +11,7 @@ from solver.board import Board, Parts
 from solver.buddy import gang_of
 from solver.placing import group_key
 from solver.shares import losses_gpu_s
-from solver.state import FOREVER_S, Ints, Status
+from solver.state import FOREVER_S, Ints
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def evidence(board: Board, j: int) -> Evidence:
     now, unprotected, whole = (_by_group(board, x // fused, key, per) for x in (slots, later, empty))
     best = int(np.lexsort((-whole, -unprotected))[0]) if len(whole) else -1
     group = np.flatnonzero(((state.nodes.pool if per else key) == best) & (empty > 0))
-    held = (state.protected & (w.status == Status.RUNNING))[board.owner] & np.isin(w.placement.node, group)
+    held = (state.protected & w.running)[board.owner] & np.isin(w.placement.node, group)
     single = required >= 0 and segment == pieces
     pool = _by_group(board, slots // fused, state.nodes.pool, 0)
     return Evidence(

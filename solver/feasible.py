@@ -8,7 +8,7 @@ import numpy as np
 
 from solver.board import UNCOUNTED, Amounts, Board, leaving
 from solver.buddy import shapes
-from solver.state import Bools, Ints, Level, NodeState, State
+from solver.state import Bools, Ints, Level, State
 
 UNKNOWN = int(Level.UNKNOWN)
 
@@ -63,7 +63,7 @@ def candidates(state: State, rejected: Ints | None = None) -> Ints:
         What can never run here; None = nothing.
     """
     w = state.workloads
-    pending = w.pending if rejected is None else w.pending & (rejected == Reject.NO)
+    pending = w.pending if rejected is None else w.pending & (rejected == int(Reject.NO))
     running = w.running & ~state.protected
     running[leaving(state)] = False
     return np.flatnonzero(w.allocated & (w.leaf >= 0) & (pending | running))
@@ -102,7 +102,7 @@ def placeable(state: State) -> Bools:
     np.subtract.at(gpus, node, w.placement.gpus[fixed])
     np.subtract.at(cpus, node, reps * w.cpus_milli[owner])
     np.subtract.at(memory, node, reps * w.memory_bytes[owner])
-    gpus[n.state != NodeState.UP] = -1
+    gpus[~n.up] = -1
     out[js] = _room(state, js, n.pool, (gpus, cpus, memory))[0] >= w.replicas[js]
     return out
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solver.state import FOREVER_S, Ints, Level, NodeState, State, Status
+from solver.state import FOREVER_S, Ints, Level, State
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def measure(state: State, free_gpus: Ints, demand: Demand) -> Fragmentation:
 def queued(state: State) -> Demand:
     """Return the gangs that wait, each kind weighted by the GPUs that all of it wants."""
     w = state.workloads
-    waits = (w.status == Status.PENDING) & (w.gpus > 0)
+    waits = w.pending & (w.gpus > 0)
     kinds, count = np.unique(
         np.stack([w.gpus_per_replica[waits], w.replicas[waits]]), axis=1, return_counts=True
     )
@@ -125,7 +125,7 @@ def levels_of(state: State) -> tuple[int, ...]:
 
 def cells(state: State, level: int) -> Ints:
     """Return the cell of each node at `level`, int64[N]; -1 where it is not up or has no such level."""
-    return np.where(state.nodes.state == NodeState.UP, _all_cells(state, level), -1)
+    return np.where(state.nodes.up, _all_cells(state, level), -1)
 
 
 def _all_cells(state: State, level: int) -> Ints:
@@ -140,7 +140,7 @@ def _all_cells(state: State, level: int) -> Ints:
 
 
 def _usable(state: State, free_gpus: Ints) -> Ints:
-    return np.where(state.nodes.state == NodeState.UP, np.maximum(free_gpus, 0), 0)
+    return np.where(state.nodes.up, np.maximum(free_gpus, 0), 0)
 
 
 def _sum(cell: Ints, amount: Ints) -> Ints:

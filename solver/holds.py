@@ -146,7 +146,9 @@ def in_the_way(board: Board, j: int, time_s: int, parts: Parts, claims: Claims) 
     lacks = {n: k * size - max(int(board.free_gpus[n]), 0) for n, k in parts}
     stays = np.zeros(w.count, dtype=bool)
     stays[claims.workload[claims.ends_s > time_s]] = True
-    part = np.flatnonzero(np.isin(p.node, list(lacks)) & (board.standing & w.running & ~stays)[board.owner])
+    here = np.zeros(board.state.nodes.count, dtype=bool)
+    here[list(lacks)] = True
+    part = np.flatnonzero(here[p.node] & (board.standing & w.running & ~stays)[board.owner])
     there = list(zip(p.node[part].tolist(), board.owner[part].tolist(), p.gpus[part].tolist(), strict=True))
     for n in lacks:
         starts = [i for i in board.tenants.get(n, ()) if i != j and not stays[i]]

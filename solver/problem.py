@@ -10,7 +10,7 @@ import numpy as np
 from solver.board import Board
 from solver.buddy import Classes, Domains, allowed_pools, classes_of, domains_of, piece_slots
 from solver.shares import eviction_gpus, regret
-from solver.state import Bools, Floats, Ints, Status
+from solver.state import Bools, Floats, Ints
 
 MIB = 1 << 20
 """Models count memory in MiB: bytes would cost a solver its precision."""
@@ -157,7 +157,7 @@ def problem_of(
         Nodes that are domains of their own, so that the model sees what stands on each.
     """
     nodes, w, order = board.state.nodes, board.state.workloads, board.order
-    may = board.standing & board.interruptible & (w.status == Status.RUNNING) & (order.tier >= tier)
+    may = board.standing & board.interruptible & w.running & (order.tier >= tier)
     may &= order.band > order.band[js].min(initial=np.iinfo(np.int64).max)
     victims = _victims(board, tier, np.flatnonzero(may))
     classes = classes_of(board, js, victims.band, places=False)

@@ -12,7 +12,7 @@ from solver.board import Amounts, Board, Parts, leaving
 from solver.greedy import eviction_cost
 from solver.placing import group_key
 from solver.shares import BEYOND
-from solver.state import Level, NodeState, State, Status
+from solver.state import Level, State
 
 
 class Moved(IntEnum):
@@ -58,9 +58,9 @@ def keep_promises(board: Board) -> Book:
     homeless: list[int] = []
     for i in np.lexsort((p.workload, p.start_s)).tolist():
         j = int(p.workload[i])
-        if w.status[j] == Status.RUNNING:
+        if w.running[j]:
             continue
-        leaves = w.status[j] == Status.STOPPING
+        leaves = w.stopping[j]
         ranked = board.order.position[j] < len(board.order.sequence)
         if not leaves and not ranked:  # unallocated, or it can never run here
             book.moved[j] = Moved.MISFIT
@@ -87,7 +87,7 @@ def _anew(board: Board, book: Book, claims: Claims, j: int) -> Claims:
     if found is None:
         return claims
     start_s, parts = found
-    if start_s <= state.now_s and w.status[j] == Status.PENDING:
+    if start_s <= state.now_s and w.pending[j]:
         stopped = _start_there(board, j, parts, evicting=True)
         if stopped is None:
             book.met.append(j)
@@ -100,7 +100,7 @@ def _anew(board: Board, book: Book, claims: Claims, j: int) -> Claims:
 
 def _failed(state: State) -> list[int]:
     """Return the allocated gangs that lost a node."""
-    w, down = state.workloads, state.nodes.state == NodeState.DOWN
+    w, down = state.workloads, state.nodes.down
     return [
         j
         for j in leaving(state).tolist()
@@ -118,7 +118,7 @@ def _carry(board: Board, book: Book, claims: Claims, j: int, parts: Parts, start
     if not _within_limits(board, j):
         trouble = Moved.OVER_LIMIT
     if trouble is None:
-        if state.workloads.status[j] == Status.STOPPING:  # it cannot start before it has left
+        if state.workloads.stopping[j]:  # it cannot start before it has left
             return _write(board, claims, j, parts, start_s)
         due = start_s < state.now_s + state.policy.due_s
         ends_s = state.now_s + max(int(state.workloads.min_runtime_s[j]), 1)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solver.state import Bools, Floats, Ints, State
+from solver.state import Bools, Floats, Ints, State, once
 
 WITHIN, BEYOND, UNALLOCATED = 0, 1, 2
 """Tiers: work within its share, beyond it, unallocated. What an earlier one takes, a later one keeps off."""
@@ -68,6 +68,7 @@ class Order:
     in_money: Bools
 
 
+@once
 def commitments(state: State) -> Ints:
     """Return the use that each workload's start commits in advance, int64[W], micro budget units.
 
@@ -89,6 +90,7 @@ def commitments(state: State) -> Ints:
 INFINITE = float("inf")
 
 
+@once
 def seniority(state: State) -> Ints:
     """Return the place of each workload in the order that an allocation gives its own work, int64[W].
 
@@ -325,6 +327,7 @@ def eviction_gpus(state: State, order: Order, tier: int) -> Ints:
     return state.workloads.gpus * np.where(later_allocated, ALLOCATED_VICTIM, 1)
 
 
+@once
 def losses_gpu_s(state: State) -> Ints:
     """Return the GPU-seconds that evicting each run throws away, int64[W]; no more than it has done."""
     w = state.workloads
@@ -333,6 +336,7 @@ def losses_gpu_s(state: State) -> Ints:
     return lost_s * w.gpus
 
 
+@once
 def lost_hours(state: State) -> Floats:
     """Return the work that evicting each run throws away, float64[W], GPU-hours, at most H for each GPU."""
     most = state.workloads.gpus * (state.policy.worth_s / 3600)

@@ -10,9 +10,11 @@ second is `MICRO`. Every sum of these is exact.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +28,9 @@ MICRO = 1_000_000
 
 FOREVER_S = np.iinfo(np.int64).max // 4
 """A time that never comes, far from overflow when a duration is added."""
+
+
+Worked = TypeVar("Worked")
 
 
 class NodeState(IntEnum):
@@ -136,6 +141,18 @@ class Nodes:
         """Number of nodes."""
         return len(self.gpus)
 
+    @cached_property
+    def up(self) -> Bools:
+        """Which may start something, bool[N]."""
+        healthy: Bools = self.state == int(NodeState.UP)  # numpy takes 5 us longer to compare with a member
+        return healthy
+
+    @cached_property
+    def down(self) -> Bools:
+        """Which run nothing, bool[N]."""
+        dead: Bools = self.state == int(NodeState.DOWN)
+        return dead
+
 
 @dataclass(frozen=True)
 class Workloads:
@@ -199,19 +216,19 @@ class Workloads:
     @cached_property
     def pending(self) -> Bools:
         """What waits, bool[W]."""
-        waits: Bools = self.status == Status.PENDING
+        waits: Bools = self.status == int(Status.PENDING)
         return waits
 
     @cached_property
     def running(self) -> Bools:
         """What runs and was not told to stop, bool[W]."""
-        runs: Bools = self.status == Status.RUNNING
+        runs: Bools = self.status == int(Status.RUNNING)
         return runs
 
     @cached_property
     def stopping(self) -> Bools:
         """What was preempted and still stands, bool[W]."""
-        leaves: Bools = self.status == Status.STOPPING
+        leaves: Bools = self.status == int(Status.STOPPING)
         return leaves
 
     @cached_property
@@ -390,6 +407,22 @@ class SolveParams:
     backend: str = "auto"
     time_limit_s: float = 20.0
     gap: float = 0.001
+
+
+def once(work: Callable[[State], Worked]) -> Callable[[State], Worked]:
+    """Have what a function makes of a state made once, as nothing in a state ever changes."""
+
+    @wraps(work)
+    def known(state: State) -> Worked:
+        known_by = state.__dict__
+        if work.__qualname__ not in known_by:
+            known_by[work.__qualname__] = answer = work(state)
+            if isinstance(answer, np.ndarray):
+                answer.flags.writeable = False
+        found: Worked = known_by[work.__qualname__]
+        return found
+
+    return known
 
 
 @dataclass(frozen=True)

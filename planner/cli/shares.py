@@ -17,7 +17,6 @@ from planner.model.snapshot import Snapshot
 from planner.shares import share_rows
 from planner.site import load_site
 from planner.snapshot import load_snapshot
-from solver.state import Status
 
 
 @click.command(name="shares")
@@ -54,7 +53,7 @@ def _rows(site: Site, snapshot: Snapshot, ledger_url: str | None) -> tuple[Share
 
 def _standing(site: Site, snapshot: Snapshot) -> tuple[ShareRow, ...]:
     encoded = encode(site, snapshot)
-    return share_rows(encoded, encoded.state.workloads.status != Status.PENDING)
+    return share_rows(encoded, ~encoded.state.workloads.pending)
 
 
 def _weights(shares: list[dict[str, object]]) -> str:

@@ -21,7 +21,7 @@ from planner.simulation.recorder import Log, Recorder
 from planner.simulation.sampler import Sampler
 from planner.simulation.trace import UNSAID, Trace
 from planner.simulation.world import Phase, Run, World
-from solver.state import FOREVER_S, NodeState, Spread, Status
+from solver.state import FOREVER_S, NodeState, Spread
 
 FINISH, CANCEL, NODE, SUBMIT = range(4)
 """Kinds of events, in the order in which they happen within a second."""
@@ -266,7 +266,7 @@ class Engine:
         """Preempt and start as the policy says, and take off what may not stay."""
         world, board = self.world, verdict.board
         js = world.position[round_.who]
-        stood = round_.state.workloads.status == Status.RUNNING
+        stood = round_.state.workloads.running
         for i in np.flatnonzero(stood & ~board.standing).tolist():
             self._preempt(int(js[i]))
         for i, parts in board.starts.items():

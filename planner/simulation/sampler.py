@@ -8,7 +8,7 @@ from planner.simulation.history import Samples
 from planner.simulation.recorder import Log
 from planner.simulation.world import Phase, World
 from solver.fragmentation import largest_gangs
-from solver.state import Bools, Ints, NodeState
+from solver.state import Bools, Ints
 
 
 class Sampler:
@@ -33,7 +33,7 @@ class Sampler:
     def _look(self) -> tuple[int, ...]:
         n = self.world.nodes
         free = self.world.free_gpus()
-        down = int(n.gpus[n.state == NodeState.DOWN].sum())
+        down = int(n.gpus[n.down].sum())
         stranded = int(free[~self._useful(free)].sum())
         return int(free.sum()), down, stranded, *largest_gangs(self.world.bare(), free)
 

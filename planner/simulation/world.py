@@ -53,7 +53,7 @@ class World:
     ----------
     row : int64[W]
         Row in the trace of each workload; `position` is its inverse.
-    phase : int64[W], `Phase`
+    phase : int8[W], `Phase`
     progress_s : int64[W], seconds of work done and kept, of the present run nothing
     starts : int64[W], runs begun so far
     runs : dict of int to Run
@@ -78,7 +78,7 @@ class World:
         self.row[self.position] = np.arange(trace.count)
         self.refused = (rejections(encoded.state) != Reject.NO) | (self.jobs.leaf < 0)
         self.runtime_s = trace.runtime_s[self.row]
-        self.phase = np.full(trace.count, int(Phase.AHEAD))
+        self.phase = np.full(trace.count, int(Phase.AHEAD), dtype=np.int8)
         self.progress_s = np.zeros(trace.count, dtype=np.int64)
         self.starts = np.zeros(trace.count, dtype=np.int64)
         self.runs: dict[int, Run] = {}
@@ -131,7 +131,7 @@ class World:
         for run in self.runs.values():
             for n, gpus in zip(run.nodes, run.gpus, strict=True):
                 free[n] -= gpus
-        free[self.nodes.state != NodeState.UP] = 0
+        free[~self.nodes.up] = 0
         return free
 
     def round_at(self, now_s: int, newest: int | None = None) -> Round:
@@ -143,23 +143,21 @@ class World:
             A workload that arrives between rounds: it stands last, beside what runs or is promised a start.
             Who else waits has no say before the next round.
         """
-        asks = self.phase == Phase.RUNNING
+        running = self.phase == int(Phase.RUNNING)
         if newest is None:
-            asks |= self.phase == Phase.PENDING
+            js = np.flatnonzero(running | (self.phase == int(Phase.PENDING)))
         else:
+            asks = running.copy()
             asks[list(self.promises)] = True
             asks[newest] = False
-        js = np.flatnonzero(asks)
-        if newest is not None:
-            js = np.append(js, newest)
-        runs = self.phase[js] == Phase.RUNNING
+            js = np.append(np.flatnonzero(asks), newest)
+        runs, started_s = running[js], self._started_s[js]
+        until_s = started_s + self.jobs.min_runtime_s[js]
         workloads = _cut(
             self.jobs,
             js,
-            started_s=self._started_s[js],
-            protected_until_s=np.where(
-                runs & self.jobs.allocated[js], self._started_s[js] + self.jobs.min_runtime_s[js], 0
-            ),
+            started_s=started_s,
+            protected_until_s=np.where(runs & self.jobs.allocated[js], until_s, 0),
             status=np.where(runs, int(Status.RUNNING), int(Status.PENDING)),
             placement=_spread(len(js), np.flatnonzero(runs), [self.runs[j] for j in js[runs].tolist()]),
         )
@@ -174,9 +172,8 @@ class World:
         return Round(state, self.row[js])
 
     def _promised(self, js: Ints) -> Promises:
-        kept = sorted(
-            (start_s, int(np.flatnonzero(js == j)[0]), parts) for j, (start_s, parts) in self.promises.items()
-        )
+        place = {j: i for i, j in enumerate(js.tolist())} if self.promises else {}
+        kept = sorted((start_s, place[j], parts) for j, (start_s, parts) in self.promises.items())
         size = self.jobs.gpus_per_replica[js]
         return Promises(
             np.array([i for _, i, _ in kept], dtype=np.int64),
@@ -238,7 +235,7 @@ class World:
 
     def _capacity(self) -> int:
         """Return the micro budget units per second of the nodes that are not down."""
-        up = self.nodes.state != NodeState.DOWN
+        up = ~self.nodes.down
         return int((self.nodes.gpus * self.policy.charge_micro[self.nodes.pool])[up].sum())
 
 
@@ -282,15 +279,16 @@ def _cut(jobs: Workloads, js: Ints, **now: object) -> Workloads:
 
 def _spread(count: int, where: Ints, runs: list[Run]) -> Spread:
     """Return where `count` workloads stand: those `where` (sorted) as the runs, all others nowhere."""
-    length = np.zeros(count, dtype=np.int64)
-    length[where] = [len(run.nodes) for run in runs]
+    ptr = np.zeros(count + 1, dtype=np.int64)
+    ptr[where + 1] = [len(run.nodes) for run in runs]
+    np.cumsum(ptr, out=ptr)
 
     def flat(lists: Iterable[list[int]]) -> Ints:
-        return np.fromiter(chain.from_iterable(lists), dtype=np.int64)
+        return np.array(list(chain.from_iterable(lists)), dtype=np.int64)
 
     return Spread(
-        np.concatenate(([0], np.cumsum(length))),
-        flat(run.nodes for run in runs),
-        flat(run.gpus for run in runs),
-        flat(run.replicas for run in runs),
+        ptr,
+        flat([run.nodes for run in runs]),
+        flat([run.gpus for run in runs]),
+        flat([run.replicas for run in runs]),
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from solver.rules import Broken
 from solver.rules.world import Parts, World, domain_of, held_by, total
-from solver.state import Action, Ints, Level, NodeState, State
+from solver.state import Ints, Level, NodeState, State
 
 UNITS = ("GPUs", "thousandths of a CPU", "bytes")
 
@@ -56,7 +56,7 @@ def topology(state: State, parts: Parts) -> Iterator[Broken]:
     w = state.workloads
     level, segment = w.required[parts.workload], w.segment[parts.workload]
     domain = domain_of(state, level, parts.node)
-    asks = level != Level.NONE
+    asks = level != int(Level.NONE)
     for k in np.flatnonzero(asks & (domain < 0)).tolist():
         yield _at("topology", parts, k, f"no domain at level {{l{level[k]}}}")
     whole = asks & (domain >= 0) & (segment == 0)
@@ -74,17 +74,15 @@ def topology(state: State, parts: Parts) -> Iterator[Broken]:
 
 def health(state: State, parts: Parts) -> Iterator[Broken]:
     """Nothing starts on a node that is not up."""
-    found = state.nodes.state[parts.node]
-    for k in np.flatnonzero(found != NodeState.UP).tolist():
-        yield _at("health", parts, k, f"starts on a node in state {found[k]}")
+    for k in np.flatnonzero(~state.nodes.up[parts.node]).tolist():
+        yield _at("health", parts, k, f"starts on a node in state {state.nodes.state[parts.node[k]]}")
 
 
 def sick(world: World) -> Iterator[Broken]:
     """Nothing is kept on a node that is down, nor on a draining one unless it is protected."""
-    w, protected = world.state.workloads, world.state.protected
-    kept = w.running & (world.plan.action == Action.KEEP)
-    leaves = np.where(protected, world.health == NodeState.DOWN, world.health != NodeState.UP)
-    for j in np.flatnonzero(kept & leaves).tolist():
+    up, down = int(NodeState.UP), int(NodeState.DOWN)
+    leaves = np.where(world.state.protected, world.health == down, world.health != up)
+    for j in np.flatnonzero(world.kept & leaves).tolist():
         yield Broken("health", j, -1, f"kept on a node in state {world.health[j]}")
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from solver.rules import Broken
 from solver.rules.places import UNITS
-from solver.rules.world import Parts, World, amounts, held_by, joined, parts_of, total
-from solver.state import Action, Bools, Status
+from solver.rules.world import Parts, World, amounts, does, held_by, joined, standing, total
+from solver.state import Action, Bools
 
 
 def promise(world: World) -> Iterator[Broken]:
@@ -31,8 +31,7 @@ def _room(world: World) -> Iterator[Broken]:
     """Protected work and promises together fit every node at every promised start."""
     state, plan = world.state, world.plan
     w = state.workloads
-    kept = state.protected & (plan.action == Action.KEEP)
-    stays = parts_of(w.placement, np.arange(w.count), kept)
+    stays = standing(state, state.protected & world.kept)
     claims = joined(stays, world.starts, world.promised)
     protection_s = np.where(w.allocated, w.min_runtime_s, 0)
     promised_s = np.repeat(plan.promised_start_s, np.diff(plan.promised_placement.ptr))
@@ -64,10 +63,9 @@ def _limit(world: World) -> Iterator[Broken]:
 
     A limit that was lowered breaks no promise: what was promised or ran before may start once more.
     """
-    state, plan = world.state, world.plan
+    state = world.state
     w, old = state.workloads, state.promises.workload
-    kept = parts_of(w.placement, np.arange(w.count), w.running & (plan.action == Action.KEEP))
-    due = joined(kept, world.starts, world.promised)
+    due = joined(standing(state, world.kept), world.starts, world.promised)
     new = w.pending.copy()
     new[old] = False
     fresh = held_by(state, _of(joined(world.starts, world.promised), new))
@@ -89,10 +87,11 @@ def promise_moved(world: World, explained: AbstractSet[int]) -> Iterator[Broken]
 
     A rejection says so by itself, and what runs has had its start.
     """
-    status, plan, old = world.state.workloads.status, world.plan, world.state.promises
+    plan, old = world.plan, world.state.promises
+    if not len(old.workload):
+        return
     now_promised = dict(zip(plan.promised.tolist(), plan.promised_start_s.tolist(), strict=True))
-    action = plan.action[old.workload]
-    settled = (action == Action.START) | (action == Action.REJECT) | (status[old.workload] == Status.RUNNING)
+    settled = (world.starting | does(plan, Action.REJECT) | world.state.workloads.running)[old.workload]
     for j, start_s in zip(old.workload[~settled].tolist(), old.start_s[~settled].tolist(), strict=True):
         kept = j in now_promised and now_promised[j] <= start_s
         if not (kept or j in explained):

@@ -8,7 +8,7 @@ import numpy as np
 
 from solver.plan import Decisions
 from solver.rules import Broken
-from solver.rules.world import World, ask, domain_of, size_of, slots, total
+from solver.rules.world import World, ask, does, domain_of, size_of, slots, total
 from solver.state import Action, Ints, Level, Spread, State, Status
 
 LEGAL = np.zeros((len(Status), len(Action)), dtype=bool)
@@ -54,7 +54,7 @@ def action(world: World) -> Iterator[Broken]:
     """Each workload has a legal action for its status, and a place exactly if it starts."""
     w, plan = world.state.workloads, world.plan
     legal = LEGAL[w.status, plan.action]
-    starts = plan.action == Action.START
+    starts = world.starting
     places = np.diff(plan.placement.ptr)
     for j in np.flatnonzero(~legal).tolist():
         yield Broken("action", j, -1, f"status {w.status[j]}, action {plan.action[j]}")
@@ -69,7 +69,7 @@ def reject(world: World) -> Iterator[Broken]:
     w, b = world.state.workloads, world.state.budgets
     key = (w.replicas, w.gpus_per_replica, w.cpus_milli, w.memory_bytes, w.required, w.segment)
     fits: dict[tuple[bytes, ...], bool] = {}
-    rejected = (world.plan.action == Action.REJECT) & w.pending
+    rejected = does(world.plan, Action.REJECT) & w.pending
     for j in np.flatnonzero(rejected & (w.leaf >= 0)).tolist():
         if any(0 <= b.limit_gpus[v] < w.gpus[j] for v in b.path(int(w.leaf[j]))):
             continue

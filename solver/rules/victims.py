@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from solver.rules import Broken
-from solver.rules.world import Parts, World, amounts, ask, parts_of, slots, total
+from solver.rules.world import Parts, World, amounts, ask, does, slots, standing, total
 from solver.state import Action, Bools, Ints, Level, NodeState
 
 
 def protected(world: World) -> Iterator[Broken]:
     """Nobody is preempted inside its min runtime, unless one of its nodes is down."""
     state = world.state
-    spared = state.protected & (world.health != NodeState.DOWN)
-    for j in np.flatnonzero((world.plan.action == Action.PREEMPT) & spared).tolist():
+    spared = state.protected & (world.health != int(NodeState.DOWN))
+    for j in np.flatnonzero(does(world.plan, Action.PREEMPT) & spared).tolist():
         left_s = state.workloads.protected_until_s[j] - state.now_s
         yield Broken("protected", j, -1, f"preempted {left_s} s before its min runtime ends")
 
@@ -27,7 +27,7 @@ def victim(world: World) -> Iterator[Broken]:
     due = plan.promised[plan.promised_start_s <= state.now_s + state.policy.due_s]
     gains = {*_starting(world), *due.tolist()}
     named = np.array(list(plan.victims_for), dtype=np.int64)
-    for v in named[plan.action[named] != Action.PREEMPT].tolist():
+    for v in named[~does(plan, Action.PREEMPT)[named]].tolist():
         yield Broken("victim", v, -1, f"makes room, and its action is {plan.action[v]}")
     for v in world.victims:
         nodes = w.placement.node[w.placement.part(v)].tolist()
@@ -89,7 +89,7 @@ def _within_share(world: World) -> tuple[Bools, Bools]:
     state = world.state
     w, b, policy = state.workloads, state.budgets, state.policy
     known = w.leaf >= 0
-    runs = parts_of(w.placement, np.arange(w.count), w.running & w.allocated & known)
+    runs = standing(state, w.running & w.allocated & known)
     committed = runs.gpus * policy.commitment_s * policy.charge_micro[state.nodes.pool[runs.node]]
     most = b.usage + total(w.leaf[runs.workload], committed, b.count)
     within = known & w.allocated & (most <= b.entitled)[w.leaf]
@@ -105,7 +105,7 @@ def needless(world: World) -> Iterator[Broken]:
         return
     chosen = np.zeros(w.count, dtype=bool)
     chosen[world.victims] = True
-    back = parts_of(w.placement, np.arange(w.count), chosen)
+    back = standing(state, chosen)
     taken = (world.load[:, back.node] + amounts(state, back) > world.size[:, back.node]).any(axis=0)
     needed = np.zeros(w.count, dtype=bool)
     needed[back.workload[taken]] = True
@@ -153,7 +153,7 @@ class _Elsewhere:
         if key not in self.room:
             n = world.state.nodes
             free = slots(world.size - world.load, wanted)
-            free[(n.pool != pool) | (n.state != NodeState.UP)] = 0
+            free[(n.pool != pool) | ~n.up] = 0
             free[world.promised.node] = 0
             self.room[key] = free
         return self.room[key]
@@ -169,7 +169,7 @@ def brake(world: World) -> Iterator[Broken]:
 
 def _starting(world: World) -> set[int]:
     """Return the workloads that start."""
-    return set(np.flatnonzero(world.plan.action == Action.START).tolist())
+    return set(np.flatnonzero(world.starting).tolist())
 
 
 def _meets_limit(world: World, v: int, among: set[int]) -> bool:

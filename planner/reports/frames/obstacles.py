@@ -17,7 +17,7 @@ from planner.units import format_time
 from solver.defragment import LEAST_COST
 from solver.fragmentation import cells
 from solver.shares import losses_gpu_s
-from solver.state import FOREVER_S, Ints, Level, NodeState
+from solver.state import FOREVER_S, Ints, Level
 
 ANYWHERE = "any nodes"
 """The level of a gang that requires none."""
@@ -218,4 +218,4 @@ def _blocker(scene: Scene, i: int, room: Room) -> dict[str, object]:
 def unhealthy_gpus(scene: Scene) -> int:
     """Return the GPUs of nodes that start nothing."""
     nodes = scene.state.nodes
-    return int(nodes.gpus[nodes.state != NodeState.UP].sum())
+    return int(nodes.gpus[~nodes.up].sum())

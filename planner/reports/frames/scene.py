@@ -18,7 +18,7 @@ from planner.model.snapshot import Snapshot
 from planner.round import plan_round
 from planner.units import format_time
 from solver.fragmentation import Claims, Demand, levels_of, queued
-from solver.state import FOREVER_S, Bools, Ints, Level, NodeState, State, Status
+from solver.state import FOREVER_S, Bools, Ints, Level, State, Status
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Scene:
     @cached_property
     def up(self) -> Bools:
         """Healthy nodes, bool[N]."""
-        healthy: Bools = self.state.nodes.state == NodeState.UP
+        healthy: Bools = self.state.nodes.up
         return healthy
 
     @cached_property

@@ -151,6 +151,6 @@ def _outages(history: History) -> tuple[Ints, Ints, Ints]:
     before = np.roll(state, 1)
     before[first] = nodes.state[node[first]]
     change = ((state == NodeState.DOWN).astype(np.int64) - (before == NodeState.DOWN)) * nodes.gpus[node]
-    at_first = int(nodes.gpus[nodes.state == NodeState.DOWN].sum())
+    at_first = int(nodes.gpus[nodes.down].sum())
     time_s = np.append(0, history.node_time_s[order])
     return time_s, np.zeros_like(time_s), np.append(at_first, change)

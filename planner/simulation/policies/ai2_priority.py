@@ -34,7 +34,7 @@ import numpy as np
 from planner.simulation.policies.base import Round, Setting, Verdict
 from planner.simulation.policies.division import owned_gpus
 from planner.simulation.policies.serving import Serving, Shapes
-from solver.state import Bools, Ints, Status
+from solver.state import Bools, Ints
 
 LOW, NORMAL, HIGH, URGENT = -1, 0, 1, 2
 
@@ -75,8 +75,8 @@ class Ai2Priority:
     def classes(self, round_: Round) -> Ints:
         """Let users raise what has waited too long; return the class of each workload, int64[W]."""
         w, who, now_s = round_.state.workloads, round_.who, round_.state.now_s
-        self.waits_since_s[who[w.status != Status.PENDING]] = now_s
-        rows = who[(w.status == Status.PENDING) & self.impatient[who]]
+        self.waits_since_s[who[~w.pending]] = now_s
+        rows = who[w.pending & self.impatient[who]]
         steps = np.maximum(now_s - self.waits_since_s[rows], 0) // PATIENCE_S
         self.raised[rows] += steps
         self.waits_since_s[rows] += steps * PATIENCE_S
@@ -90,7 +90,7 @@ class _Turn:
     def __init__(self, serving: Serving, grade: Ints, firm: Bools) -> None:
         self.serving, self.grade, self.firm = serving, grade, firm
         w, stands = serving.state.workloads, serving.board.standing
-        runs = stands & w.allocated & (w.status == Status.RUNNING)
+        runs = stands & w.allocated & w.running
         held = runs & firm[serving.who]
         self.room = (owned_gpus(serving.state) - serving.by_budget(held)).tolist()
         loose = serving.unallocated | (runs & ~held)

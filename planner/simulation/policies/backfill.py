@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.simulation.policies.serving import Serving, might_hold
 from solver.placing import choose
-from solver.state import FOREVER_S, Bools, Ints, Status
+from solver.state import FOREVER_S, Bools, Ints
 
 RESOLUTION_S = 60
 """What is over its end, or stopping, is expected to go after so long (Slurm's bf_resolution)."""
@@ -94,7 +94,7 @@ class _Ahead:
         self.board, self.gpus = serving.board, serving.gpus
         state, w, p = serving.state, serving.state.workloads, serving.state.workloads.placement
         ends_s = np.maximum(w.started_s + lasts_s, state.now_s + RESOLUTION_S)
-        ends_s[w.status == Status.STOPPING] = state.now_s + RESOLUTION_S
+        ends_s[w.stopping] = state.now_s + RESOLUTION_S
         ends_s[serving.unallocated] = state.now_s
         stands = self.board.standing[self.board.owner]
         owner, node, reps = self.board.owner[stands], p.node[stands], p.replicas[stands]

@@ -67,7 +67,7 @@ class Budget(BudgetGreedy):
         chosen = self.setting.site.solver
         params = SolveParams(chosen.backend, chosen.time_limit_s, chosen.gap)
         exact = _verdict(round_, _decide(round_.state, params))
-        return replace(exact, solve_s=exact.solve_s + greedy.report.seconds)
+        return replace(exact, solve_s=exact.solve_s + greedy.seconds)
 
 
 def _decide(state: State, params: SolveParams) -> Outcome:
@@ -98,7 +98,7 @@ def _verdict(round_: Round, outcome: Outcome) -> Verdict:
         board,
         tuple(Promised(j, *board.promised[j]) for j in board.settled()),
         tuple(money.tolist()),
-        outcome.report.backend,
-        outcome.report.seconds,
+        outcome.backend,
+        outcome.seconds,
         tuple((j, int(why)) for j, why in sorted(outcome.book.moved.items())),
     )

@@ -21,7 +21,7 @@ import numpy as np
 
 from planner.simulation.policies.base import Round, Setting, Verdict
 from planner.simulation.policies.serving import Serving, Shapes
-from solver.state import Floats, NodeState, State
+from solver.state import Floats, State
 
 
 class Drf:
@@ -76,7 +76,7 @@ def fractions(state: State) -> Floats:
     0 where a resource is not counted.
     """
     n, w = state.nodes, state.workloads
-    healthy = n.state == NodeState.UP
+    healthy = n.up
     out = np.zeros((3, w.count))
     asked = (w.gpus, w.replicas * w.cpus_milli, w.replicas * w.memory_bytes)
     for row, ask, have in zip(out, asked, (n.gpus, n.cpus_milli, n.memory_bytes), strict=True):

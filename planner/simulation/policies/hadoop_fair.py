@@ -31,7 +31,7 @@ from planner.simulation.policies.base import Round, Setting, Verdict
 from planner.simulation.policies.division import fair_shares
 from planner.simulation.policies.serving import Serving, Shapes
 from planner.simulation.policies.starvation import Hunger, serve
-from solver.state import Floats, NodeState, Status
+from solver.state import Floats
 
 MIN_SHARE_TIMEOUT_S = 300
 FAIR_SHARE_TIMEOUT_S = 600
@@ -89,7 +89,7 @@ class HadoopFair:
         if self.minimum_gpus is not None:
             return np.array([self.minimum_gpus.get(path, 0) for path in self.paths], dtype=float)
         n, b = serving.state.nodes, serving.state.budgets
-        gpus = int(n.gpus[n.state == NodeState.UP].sum())
+        gpus = int(n.gpus[n.up].sum())
         return np.where(b.is_leaf, MIN_SHARE * gpus * b.share_ppb / 1e9, 0.0)
 
     def _accrue(self, now_s: int, pools: _Pools) -> None:
@@ -115,9 +115,9 @@ class _Pools:
     def __init__(self, serving: Serving, minimum: Floats) -> None:
         self.serving, self.minimum = serving, minimum
         state, w = serving.state, serving.state.workloads
-        demand = serving.by_budget(w.allocated & (serving.board.standing | (w.status == Status.PENDING)))
+        demand = serving.by_budget(w.allocated & (serving.board.standing | w.pending))
         self.demand: Floats = np.where(state.budgets.is_leaf, demand, 0.0)
-        gpus = int(state.nodes.gpus[state.nodes.state == NodeState.UP].sum())
+        gpus = int(state.nodes.gpus[state.nodes.up].sum())
         self.fair = fair_shares(
             state.budgets.share_ppb.tolist(), minimum.tolist(), self.demand.tolist(), gpus
         )

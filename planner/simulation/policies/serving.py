@@ -20,7 +20,7 @@ from solver.buddy import gang_of
 from solver.feasible import hopeful
 from solver.placing import find_by_eviction, find_free, group_key
 from solver.shares import BEYOND, UNALLOCATED, WITHIN, Order
-from solver.state import Bools, Floats, Ints, State, Status
+from solver.state import Bools, Floats, Ints, State
 
 ALLOCATED_COST_S = 10**9
 """Seconds of lost work that an allocated victim counts beyond its own: unallocated work goes first."""
@@ -48,7 +48,7 @@ class Shapes:
 def plain_order(state: State) -> Order:
     """Return an order that ranks nobody: pending allocated, running allocated, unallocated work."""
     w = state.workloads
-    waits = w.allocated & (w.status == Status.PENDING)
+    waits = w.allocated & w.pending
     band = np.where(w.allocated, np.where(waits, WITHIN, BEYOND), UNALLOCATED)
     sequence = np.flatnonzero(waits)
     position = np.full(w.count, len(sequence), dtype=np.int64)
@@ -91,8 +91,8 @@ class Serving:
         w = self.state.workloads
         self.gpus = w.gpus
         self.shape = shapes.of(round_).tolist()
-        self.pending = np.flatnonzero((w.status == Status.PENDING) & (w.leaf >= 0))
-        runs = w.status == Status.RUNNING
+        self.pending = np.flatnonzero(w.pending & (w.leaf >= 0))
+        runs = w.running
         self.unallocated: Bools = runs & ~w.allocated
         self.loose = self.unallocated
         done_s = np.where(runs, self.state.now_s - w.started_s + 1, 0)

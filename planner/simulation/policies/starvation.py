@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from planner.simulation.policies.serving import Serving
-from solver.state import FOREVER_S, Bools, Floats, Ints, Status
+from solver.state import FOREVER_S, Bools, Floats, Ints
 
 
 class Hunger:
@@ -36,7 +36,7 @@ def over_share(serving: Serving, share_gpus: Sequence[float], *, keep_share: boo
     """
     board, w = serving.board, serving.state.workloads
     out = np.zeros(w.count, dtype=bool)
-    mine = board.standing & board.interruptible & w.allocated & (w.status == Status.RUNNING) & (w.leaf >= 0)
+    mine = board.standing & board.interruptible & w.allocated & w.running & (w.leaf >= 0)
     excess = [held - share for held, share in zip(serving.in_use, share_gpus, strict=True)]
     js = np.flatnonzero(mine)
     for r in js[np.lexsort((serving.who[js], -w.started_s[js]))].tolist():

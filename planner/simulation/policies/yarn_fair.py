@@ -29,7 +29,7 @@ from planner.simulation.policies.base import Round, Setting, Verdict
 from planner.simulation.policies.division import fair_shares
 from planner.simulation.policies.serving import Serving, Shapes
 from planner.simulation.policies.starvation import Hunger, serve
-from solver.state import Bools, Floats, NodeState, Status
+from solver.state import Bools, Floats
 
 TIMEOUT_S = 600
 """Off by default in YARN; as long as that of Hadoop's documented example."""
@@ -88,9 +88,9 @@ class Queues:
         self.serving = serving
         state, w = serving.state, serving.state.workloads
         b = state.budgets
-        waits = w.status == Status.PENDING
+        waits = w.pending
         self.demand = serving.by_budget(w.allocated & (serving.board.standing | waits))
-        self.gpus = int(state.nodes.gpus[state.nodes.state == NodeState.UP].sum())
+        self.gpus = int(state.nodes.gpus[state.nodes.up].sum())
         self.parent, self.weight = b.parent.tolist(), b.share_ppb.tolist()
         self.children: dict[int, list[int]] = {}
         for v, parent in enumerate(self.parent):
