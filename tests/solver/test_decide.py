@@ -6,7 +6,7 @@ import math
 import os
 import signal
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -142,7 +142,8 @@ def test_the_same_world_gives_the_same_plan(backend, here):
 def with_free_node(board: Board, like: int) -> Board:
     """Return the board of the same world, order and prices with one more node like `like`, empty and up."""
     n = board.state.nodes
-    more = {name: np.append(x, x[like]) for name, x in vars(n).items() if x.shape == n.gpus.shape}
+    columns = {f.name: getattr(n, f.name) for f in fields(n)}
+    more = {name: np.append(x, x[like]) for name, x in columns.items() if x.shape == n.gpus.shape}
     nodes = replace(n, **more | {"domain": np.column_stack((n.domain, n.domain[:, like]))})
     nodes.state[-1] = NodeState.UP
     out = Board(replace(board.state, nodes=nodes), board.order)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -108,5 +109,8 @@ def test_a_draining_node_is_available_and_one_that_is_down_is_not():
 
 def test_a_node_that_the_site_says_is_down_is_not_available():
     history = scene({}, [], end_s=3600, outages=[(600, "w1", NodeState.UP)])
-    history.inventory.nodes.state[history.inventory.node_names.index("w1")] = NodeState.DOWN
+    inventory = history.inventory
+    state = inventory.nodes.state.copy()
+    state[inventory.node_names.index("w1")] = NodeState.DOWN
+    history = replace(history, inventory=replace(inventory, nodes=replace(inventory.nodes, state=state)))
     assert measure(history).hours.unavailable_gpu_s.tolist() == [600 * 3]
