@@ -1,8 +1,9 @@
 """Who loses what preemptions throw away, and for whom: `python -m benchmarks.losses CASE`, of a simulation.
 
 GPU-hours held and lost, and preemptions, of work that can and that cannot be resumed; the workload that lost
-the most; and what starts on nodes that others had to leave took and cost, promised starts apart. A run that
-made way counts for the promised start, if there is one, that took a node of its in the same second.
+the most; what would be lost if every preemption cost one restart; and what starts on nodes that others had to
+leave took and cost, promised starts apart. A run that made way counts for the promised start, if there is
+one, that took a node of its in the same second.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.text import HOUR
+from planner.units import parse_duration
 
 FOR = ("a promised start", "another start", "nobody who started on its nodes")
 
@@ -43,6 +45,14 @@ def causes(case: Path) -> pd.DataFrame:
     return out.fillna(0).rename(index=dict(enumerate(FOR)))
 
 
+def between_evictions_s(case: Path) -> float:
+    """Return for how long a GPU is held on average between two preemptions of whoever holds it, seconds."""
+    events = pd.read_parquet(case / "events.parquet")
+    evicted_gpus = events.loc[events["event"] == "preempt", "gpus"].sum()
+    held_gpu_s = pd.read_parquet(case / "workloads.parquet")["delivered_gpu_s"].sum()
+    return float(held_gpu_s / evicted_gpus) if evicted_gpus else float("inf")
+
+
 def _by_node(events: pd.DataFrame) -> pd.DataFrame:
     """Return events of runs with a row for each node that the run held."""
     rows = events.assign(node=events["nodes"].str.split("|")).explode("node")
@@ -53,6 +63,7 @@ def main() -> int:
     """Print the tables."""
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("case", type=Path, help="folder that simulate or compare wrote")
+    ap.add_argument("--restart-cost", default="10m", help="`preemption.restart_cost` of its site file")
     a = ap.parse_args()
     sums, most = losses(a.case)
     print("| resumable | held GPU-hours | lost GPU-hours | preemptions |\n|---|---|---|---|")
@@ -60,8 +71,11 @@ def main() -> int:
         held, lost = row["delivered_gpu_s"] / HOUR, row["lost_gpu_s"] / HOUR
         print(f"| {'yes' if resumable else 'no'} | {held:,.0f} | {lost:,.0f} | {row['preemptions']:,} |")
     lost, times = most["lost_gpu_s"] / HOUR, most["preemptions"]
+    print(f"\n{most.name} lost the most: {lost:,.0f} GPU-hours of {most['gpus']} GPUs in {times} preemptions")
+    run_s, restart_s = between_evictions_s(a.case), parse_duration(a.restart_cost)
     print(
-        f"\n{most.name} lost the most: {lost:,.0f} GPU-hours of {most['gpus']} GPUs in {times} preemptions\n"
+        f"{run_s / HOUR:.1f} h between evictions, of which a restart of {a.restart_cost} is "
+        f"{restart_s / run_s:.1%}; {sums['lost_gpu_s'].sum() / sums['delivered_gpu_s'].sum():.1%} are lost\n"
     )
     print(
         "| made way for | starts | their GPUs | GPUs that made way | lost GPU-hours |\n|---|---|---|---|---|"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from benchmarks.losses import FOR, causes
+from benchmarks.losses import FOR, between_evictions_s, causes
 
 EVENTS = [
     (60, "small", "preempt", 2, "n1:2", 100),
@@ -40,3 +40,8 @@ def test_starts_are_those_that_took_nodes_which_others_had_to_leave(case):
     found = causes(case)
     assert found["starts"].to_dict() == dict(zip(FOR, (1, 2, 0), strict=True))
     assert found["gpus"].to_dict() == dict(zip(FOR, (16, 10, 0), strict=True))
+
+
+def test_a_gpu_is_held_between_evictions_for_all_that_is_held_over_all_gpus_evicted(case):
+    pd.DataFrame({"delivered_gpu_s": [4200, 4200]}).to_parquet(case / "workloads.parquet")
+    assert between_evictions_s(case) == 8400 / (2 + 16 + 16 + 8)
