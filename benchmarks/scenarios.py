@@ -23,6 +23,9 @@ GANG_SHARE = 0.1
 KALOS_GPUS, HERE_GPUS = 2416, 256
 
 
+Make = Callable[[Path, int, int, Path | None], None]
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One world.
@@ -38,7 +41,7 @@ class Scenario:
     """
 
     title: str
-    make: Callable[[Path, int, int, Path | None], None]
+    make: Make
     seeds: tuple[int, ...]
 
 
@@ -55,7 +58,7 @@ def trace_of(folder: Path, seed: int) -> Path:
     return folder / TRACE.format(seed=seed)
 
 
-def _synthetic(*options: str) -> Callable[[Path, int, int, Path | None], None]:
+def _synthetic(*options: str) -> Make:
     def make(folder: Path, days: int, seed: int, logs: Path | None) -> None:
         site = () if (folder / SITE).exists() else ("--site-out", folder / SITE)  # the same for every seed
         more = ("--days", days, "--seed", seed, "--out", trace_of(folder, seed), *site)
@@ -106,18 +109,26 @@ def _add_teams(path: Path) -> None:
     path.write_text(to_yaml(site), encoding="utf-8")
 
 
-def _philly(folder: Path, days: int, seed: int, logs: Path | None, jobs: Path | None = None) -> None:
+def _philly(*drawn: object) -> Make:
+    """Return what makes Philly, with options for what the log does not say."""
+
+    def make(folder: Path, days: int, seed: int, logs: Path | None) -> None:
+        _import_philly(folder, days, seed, logs, trace_of(folder, seed), *drawn)
+
+    return make
+
+
+def _import_philly(folder: Path, days: int, seed: int, logs: Path | None, out: Path, *drawn: object) -> None:
     window = ("--from", "2017-09-28T00:00:00Z", "--days", days, "--seed", seed)
     quota = ("--quota", _logs(logs) / "philly_vc" / "philly_vc_quota.csv") if _site_of(folder) else ()
     log = _logs(logs) / "philly_vc" / "philly.csv.gz"
-    out = jobs or trace_of(folder, seed)
-    gangplan("trace", "import", "philly", log, *window, "--out", out, *_site_of(folder), *quota)
+    gangplan("trace", "import", "philly", log, *window, *drawn, "--out", out, *_site_of(folder), *quota)
 
 
 def _philly_gangs(folder: Path, days: int, seed: int, logs: Path | None) -> None:
     """Philly, and the gangs of Kalos."""
     jobs = folder / f"jobs-{seed}.csv"
-    _philly(folder, days, seed, logs, jobs)
+    _import_philly(folder, days, seed, logs, jobs)
     _overlay_gangs(folder, jobs, seed, logs)
 
 
@@ -125,7 +136,12 @@ SCENARIOS = {
     "ai2": Scenario("the ai2 preset, 1,024 GPUs", _synthetic(), (1, 2, 3)),
     "saturated": Scenario("the saturated ai2 preset, 1,024 GPUs", _synthetic("--saturated"), (1, 2, 3)),
     "itp": Scenario("ITP cluster 04 with the gangs of Kalos, 256 GPUs", _itp, (1, 2, 3)),
-    "philly": Scenario("Philly from 2017-09-28, 256 GPUs", _philly, (1,)),
+    "philly": Scenario("Philly from 2017-09-28, 256 GPUs", _philly(), (1,)),
+    "philly-resumable": Scenario(
+        "Philly if four fifths of all jobs could be resumed, 256 GPUs",
+        _philly("--resumable-rest", "80%"),
+        (1,),
+    ),
     "philly-gangs": Scenario("Philly with the gangs of Kalos, 256 GPUs", _philly_gangs, (1, 2, 3)),
 }
 
