@@ -20,7 +20,7 @@ from planner.model.budget import leaf_shares
 from planner.model.plan import ShareRow
 from planner.model.site import Site
 from planner.model.snapshot import Snapshot
-from planner.overdraft import Balance, carried
+from planner.overdraft import IDLE, Balance, carried
 from solver.state import MICRO
 from solver.window import HOUR_MICRO_S, Window
 
@@ -83,7 +83,7 @@ def account(site: Site, ledger: Ledger, now_s: int, gpus: Mapping[str, int] | No
     books = _Books(site, there, hours)
     sums = books.sums(inside, begin_s, now_s, window)
     if carries:
-        sums.carried = books.carried(past, now_s, window)
+        sums.carried = books.carried(past, now_s, window, sums)
     return _account(site, books, sums, begin_s, now_s)
 
 
@@ -247,8 +247,8 @@ class _Books:
                 out.owed[allocation] += min(entitled, max(units[allocation], asked))
         return out
 
-    def carried(self, series: Series, now_s: int, window: Window) -> Counter[str]:
-        """Return what each allocation has to pay for the time before the window."""
+    def carried(self, series: Series, now_s: int, window: Window, inside: _Sums) -> Counter[str]:
+        """Return what each allocation has to pay for the time before the window, of which sums are known."""
         used = self.used(series)
         balances: dict[str, list[Balance]] = defaultdict(list)
         for hour in self.hours.values():
@@ -259,7 +259,8 @@ class _Books:
                 due[allocation] += entitled
             for allocation in units.keys() | due.keys():
                 balances[allocation].append(Balance(hour.hour_s, units[allocation], due[allocation]))
-        return Counter({a: carried(of, window, now_s) for a, of in balances.items()})
+        over = {a: inside.usage[a] - inside.entitled[a] for a in balances}
+        return Counter({a: carried(of, window, now_s, over[a]) for a, of in balances.items()})
 
 
 def _weight(window: Window, begin_s: int, end_s: int, now_s: int) -> int:
@@ -276,7 +277,7 @@ def _account(site: Site, books: _Books, sums: _Sums, begin_s: int, now_s: int) -
     strangers = sorted(a for a in seen if a not in shares and sums.delivered[a])
     warnings = [f"the ledger's use of {a} is dropped: the site has no such allocation" for a in strangers]
     if site.fair_share.carry_overdraft and site.fair_share.lookback.half_life_s is not None:
-        warnings.append("fair_share.carry_overdraft does nothing beside a half-life, which forgets by design")
+        warnings.append(IDLE)
 
     def of(units: Counter[str]) -> Units:
         return {a: units[a] for a in shares}

@@ -10,6 +10,8 @@ from solver.window import Window
 
 HOUR_S = 3600
 
+IDLE = "fair_share.carry_overdraft does nothing beside a half-life, which forgets by design"
+
 
 class Balance(NamedTuple):
     """What an allocation used and was entitled to in one hour, in micro budget units."""
@@ -30,46 +32,53 @@ class Overdraft:
         self.window = window
         self.debt = 0
         self.credits: deque[tuple[int, int]] = deque()  # hour, what is left of its entitlement
-        self.recent: deque[tuple[int, int]] = deque()  # hour, used less entitled
 
     def add(self, balance: Balance, now_s: int) -> None:
         """Enter the next hour, of which only what is before `now_s` has passed."""
         hour_s, used, entitled = balance
         begin_s = _opens(self.window, min(hour_s + HOUR_S, now_s))
-        for past in (self.credits, self.recent):
-            while past and past[0][0] < begin_s:
-                past.popleft()
+        while self.credits and self.credits[0][0] < begin_s:
+            self.credits.popleft()
         paid = min(self.debt, entitled)
         self.debt -= paid
         self.credits.append((hour_s, entitled - paid))
         self.debt += _spend(self.credits, used)
-        self.recent.append((hour_s, used - entitled))
 
-    def carried(self, now_s: int, unfinished: Balance | None = None) -> int:
+    def carried(self, now_s: int, over: int, unfinished: Balance | None = None) -> int:
         """Return what counts as used besides the use inside the window, in micro budget units.
 
-            carried = max(0, (debt - credit) - (used - entitled inside the window)),
+            carried = max(0, (debt - credit) - over),
 
-        so that with it an allocation is beyond its share as long as anything is left to pay. The hour that
-        has not ended yet may be given apart; it is not entered.
+        so that with it an allocation is beyond its share as long as anything is left to pay.
+
+        Parameters
+        ----------
+        over : int, micro budget units
+            What is used inside the window less what is entitled there, to the second as both count.
+        unfinished : Balance or None
+            The hour that has not ended yet; it is not entered.
         """
         if unfinished is not None:
             trial = Overdraft(self.window)
-            trial.debt, trial.credits, trial.recent = self.debt, self.credits.copy(), self.recent.copy()
+            trial.debt, trial.credits = self.debt, self.credits.copy()
             trial.add(unfinished, now_s)
-            return trial.carried(now_s)
-        opened_s = _opens(self.window, now_s)
-        credit = sum(left for hour_s, left in self.credits if hour_s >= opened_s)
-        inside = sum(amount for hour_s, amount in self.recent if hour_s >= opened_s)
-        return max(0, self.debt - credit - inside)
+            return trial.carried(now_s, over)
+        begin_s = self.window.begins_s(now_s)
+        credit = sum(_still(left, hour_s, begin_s) for hour_s, left in self.credits)
+        return max(0, self.debt - credit - over)
 
 
-def carried(balances: Iterable[Balance], window: Window, now_s: int) -> int:
-    """Return what counts as used besides the use inside the window, in micro budget units."""
+def carried(balances: Iterable[Balance], window: Window, now_s: int, over: int) -> int:
+    """Return what counts as used besides the use inside the window, as `Overdraft.carried`."""
     past = Overdraft(window)
     for balance in balances:
         past.add(balance, now_s)
-    return past.carried(now_s)
+    return past.carried(now_s, over)
+
+
+def _still(left: int, hour_s: int, begin_s: int) -> int:
+    """Return what of the credit of an hour is inside the window: in proportion, where it begins amid it."""
+    return left * min(max(hour_s + HOUR_S - begin_s, 0), HOUR_S) // HOUR_S
 
 
 def _opens(window: Window, time_s: int) -> int:

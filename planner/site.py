@@ -212,5 +212,5 @@ def _to_contract(entry: ContractEntry) -> Contract:
         entry.min_min_runtime,
         entry.default_min_runtime,
         DebugRule(debug.max_min_runtime, debug.max_gpus, debug.lane),
-        float(entry.largest.min_cluster_share),
+        entry.largest.min_cluster_share,
     )

@@ -60,6 +60,7 @@ def command(
     last_s = end_s or int(case.trace.submitted_s.max(initial=0)) + 1
     with simulating.progress(f"{policy}, {format_duration(last_s)}", last_s) as go_on:
         engine, over = simulate(case, out, resume=resume, go_on=go_on)
+    simulating.warn(engine.world)
     figures = write(engine.history(), out)
     if over:
         forget(out)

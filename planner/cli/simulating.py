@@ -15,15 +15,19 @@ import click
 
 from planner.errors import InputError
 from planner.simulation.engine import Options, Outages
-from planner.simulation.node_events import draw, read_node_events
+from planner.simulation.node_events import draw, may_last_s, read_node_events
 from planner.simulation.policies import POLICIES
 from planner.simulation.session import Case, digest_of
 from planner.simulation.tracefile import read_trace
+from planner.simulation.world import World
 from planner.site import load_site
 from planner.units import parse_duration
 
 PATH = click.Path(path_type=Path)
 DAY_S = 86_400
+
+WARNINGS = 5
+"""So many are said; a trace may have one for each workload."""
 
 MOST_DAYS = 36_500
 """A hundred years, as much as a trace may hold."""
@@ -100,7 +104,7 @@ def case_of(
     if events_path is not None:
         outages = read_node_events(events_path, names)
     elif failures is not None:
-        end_s = options.end_s or int(trace.submitted_s.max(initial=0)) + DAY_S
+        end_s = options.end_s or may_last_s(trace)
         outages = draw(names, *failures, end_s, options.seed)
     files = [site_path, trace_path, *([] if events_path is None else [events_path])]
     return Case(site, trace, options, outages, digest_of(files, options, failures))
@@ -139,3 +143,12 @@ def progress(
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
+
+
+def warn(world: World) -> None:
+    """Say on stderr what of site and trace was changed or does nothing, of what is alike the first few."""
+    for warning in world.warnings[:WARNINGS]:
+        click.echo(f"warning: {warning}", err=True)
+    more = len(world.warnings) - WARNINGS
+    if more > 0:
+        click.echo(f"warning: {more} more like these", err=True)

@@ -46,4 +46,5 @@ def command(
     with simulating.progress(f"{policy}, {format_duration(at_s)}", at_s) as go_on:
         if not engine.settle(at_s, go_on):
             raise click.Abort
+    simulating.warn(engine.world)
     write_atomic(out, json.dumps(cut(engine.world, at_s), indent=1, ensure_ascii=False) + "\n")

@@ -50,7 +50,7 @@ class Contract:
     min_min_runtime_s: int = 300
     default_min_runtime_s: int = 0
     debug: DebugRule = field(default_factory=DebugRule)
-    largest_min_cluster_share: float = 0.125
+    largest_min_cluster_share: Fraction = Fraction(1, 8)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from planner.model.site import Site
 from planner.simulation import session
 from planner.simulation.engine import Options, Outages
 from planner.simulation.knobs import Knob, site_with
-from planner.simulation.node_events import draw, read_node_events
+from planner.simulation.node_events import draw, may_last_s, read_node_events
 from planner.simulation.output import SUMMARY, write
 from planner.simulation.tracefile import read_trace
 
@@ -34,7 +34,6 @@ STOP = "stop"
 LOOK_EVERY_S = 1.0
 """Wall seconds between two looks for it: the folder may be on a slow file system."""
 
-DAY_S = 86_400
 LONGEST_NAME = 120
 
 
@@ -114,7 +113,7 @@ def run_case(case: Case) -> Path | None:
     site, outages = read_world(case)
     trace = read_trace(case.trace_path)
     if case.failures is not None:
-        end_s = case.options.end_s or int(trace.submitted_s.max(initial=0)) + DAY_S
+        end_s = case.options.end_s or may_last_s(trace)
         outages = draw(_node_names(site), *case.failures, end_s, case.options.seed)
     digest = case.digest()
     _claim(case, digest)

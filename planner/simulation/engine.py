@@ -82,7 +82,7 @@ class Engine:
         paths = self.world.names.budgets
         self.policy = make(options.policy, Setting(site, trace, options.period_s, paths, options.seed))
         self.recorder, self.sampler = Recorder(), Sampler(self.world, options.sample_s)
-        self.promised, self.first_promise = Log(3), set[int]()
+        self.promised = Log(3)
         self.promised_parts: list[list[tuple[int, int, int]]] = []
         self.moved, self.node_changes = Log(3), Log(3)
         self.queue: list[tuple[int, int, int, int]] = []  # time, kind, workload or change, run
@@ -93,7 +93,7 @@ class Engine:
         self.now_s, self.last_round_s = 0, -1
         self.round_s = FOREVER_S  # of the next round
         self.freed = False  # something has come free since the last round
-        self.waiting = 0
+        self.waiting, self.unfinished = 0, trace.count
         self.rich = set[int]()  # who waited for its first start, in the money, when waits were last counted
         self.counted_s, self.looks = 0, Looks()
         self.placement_wait_s = np.zeros(trace.count, dtype=np.int64)
@@ -119,7 +119,7 @@ class Engine:
         stop_s = min(until_s, FOREVER_S if self.options.end_s is None else self.options.end_s)
         began_s = time.perf_counter()
         try:
-            while self.next_s < stop_s:
+            while self.next_s < stop_s and (self.unfinished or stop_s < FOREVER_S):
                 self.now_s = self.next_s
                 self.sampler.upto(self.now_s - 1)
                 if self.queue and self.queue[0][0] == self.now_s:
@@ -163,6 +163,7 @@ class Engine:
             self._cancel(which)
         elif self.world.phase[which] == Phase.RUNNING and self.world.starts[which] == run:
             ended = self.world.stop(which, time_s, Phase.OVER)
+            self.unfinished -= 1
             self._note(which, Event.FINISH, ended)
             self._free()
 
@@ -171,6 +172,7 @@ class Engine:
         self._note(j, Event.SUBMIT)
         if world.refused[j]:
             world.phase[j] = Phase.OVER
+            self.unfinished -= 1
             self._note(j, Event.CANCEL)
             return
         world.submit(j)
@@ -202,10 +204,13 @@ class Engine:
 
     def _cancel(self, j: int) -> None:
         world = self.world
+        if world.phase[j] == Phase.OVER:
+            return
+        self.unfinished -= 1
         if world.phase[j] == Phase.RUNNING:
             self._note(j, Event.CANCEL, world.stop(j, self.now_s, Phase.OVER))
             self._free()
-        elif world.phase[j] == Phase.PENDING:
+        else:
             world.phase[j] = Phase.OVER
             world.promises.pop(j, None)
             self._waits_no_more(j)
@@ -227,7 +232,7 @@ class Engine:
 
     def _free(self) -> None:
         self.freed = self.changed = True
-        if self.waiting or self.world.promises:
+        if self.waiting or self.world.promises or self.world.some_must_leave():
             self._call_round()
 
     # --- rounds ------------------------------------------------------------------------------------------
@@ -249,17 +254,18 @@ class Engine:
         self.solve_s.append(verdict.solve_s)
         self.exact += verdict.solved != "greedy"
         self._count_money(round_, verdict)
+        waited = self.waiting
         self._carry_out(round_, verdict)
         self._remember_promises(round_, verdict)
-        self.changed = bool(verdict.board.starts)  # what it started may end in this very second
+        # what it started may end in this very second, and whom it took off may start elsewhere in the next
+        self.changed = bool(verdict.board.starts) or self.waiting > waited
 
     def _call_next(self) -> None:
         """Have the next round a period later, as long as somebody waits for one."""
         world = self.world
         alive = self.queue or world.runs or world.promises or self.changed
-        draining = (world.nodes.state == NodeState.DRAINING).any() and world.runs
         self.round_s = FOREVER_S
-        if (self.waiting and alive) or draining:
+        if (self.waiting and alive) or world.some_must_leave():
             self.round_s = self.now_s + self.options.period_s
 
     def _carry_out(self, round_: Round, verdict: Verdict) -> None:
@@ -283,12 +289,11 @@ class Engine:
         return run
 
     def _remember_promises(self, round_: Round, verdict: Verdict) -> None:
-        js = self.world.position[round_.who]
-        self.world.promise({int(js[p.workload]): (p.start_s, p.parts) for p in verdict.promises})
+        js, before = self.world.position[round_.who], self.world.promises
+        self.world.promise({int(js[p.workload]): (p.start_s, sorted(p.parts)) for p in verdict.promises})
         for p in verdict.promises:
-            row = int(round_.who[p.workload])
-            if row not in self.first_promise:
-                self.first_promise.add(row)
+            row, j = int(round_.who[p.workload]), int(js[p.workload])
+            if before.get(j) != self.world.promises[j]:  # a new one, or it has moved
                 self.promised.add(self.now_s, row, p.start_s)
                 size = int(self.trace.gpus_per_replica[row])
                 self.promised_parts.append([(n, k * size, k) for n, k in sorted(p.parts)])

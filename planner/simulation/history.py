@@ -156,7 +156,7 @@ class History:
     node_time_s, node, node_state : int64[M]
         Changes of the health of nodes (`NodeState`), in order.
     promised_at_s, promised, promised_start_s : int64[P]
-        When a start was first promised, to which row of the trace, for when; kept promises and moved ones.
+        When a start was promised, to which row of the trace, for when; again where it moved in time or place.
     promised_placement : Spread over P
         Where.
     moved_at_s, moved, moved_why : int64[Q]

@@ -12,11 +12,14 @@ from planner.cells import seconds
 from planner.errors import InputError
 from planner.sheet import Columns, read_csv
 from planner.simulation.engine import Outages
+from planner.simulation.trace import Trace
 from planner.words import shown
 from solver.state import NodeState
 
 HEADER = ("time_s", "node", "state")
 STATES = {state.name.lower(): state for state in NodeState}
+
+DAY_S, YEAR_S = 86_400, 365 * 86_400
 
 REPAIR_SIGMA = 1.0
 """Spread of the logarithm of repair times: most are short and a few take days."""
@@ -62,6 +65,15 @@ def read_node_events(path: Path, node_names: Sequence[str]) -> Outages:
     return _outages(rows)
 
 
+def may_last_s(trace: Trace) -> int:
+    """Return for how long failures are drawn where the end is not given, seconds: longer than the work lasts.
+
+    As if all of it ran one after the other once the last was submitted, and a year of that at most.
+    """
+    work_s = int(trace.runtime_s.sum())
+    return int(trace.submitted_s.max(initial=0)) + min(max(work_s, DAY_S), YEAR_S)
+
+
 def draw(
     node_names: Sequence[str],
     mtbf_s: int,
@@ -72,7 +84,7 @@ def draw(
     draining_share: float = 0.0,
     repair_sigma: float = REPAIR_SIGMA,
 ) -> Outages:
-    """Draw failures before `end_s` of nodes that are all well at 0.
+    """Draw failures before `end_s` of nodes that are all well at 0, and when each is repaired.
 
     Times to failure are exponential, times to repair log-normal. Each node has a stream of its own: what
     befalls it does not change when nodes are added after it, or when the end moves.
@@ -98,8 +110,7 @@ def draw(
             if time_s >= end_s:
                 break
             rows.append((time_s, n, NodeState.DRAINING if drains else NodeState.DOWN))
-            if repaired_s < end_s:
-                rows.append((repaired_s, n, NodeState.UP))
+            rows.append((repaired_s, n, NodeState.UP))
             time_s = repaired_s
     return _outages(rows)
 

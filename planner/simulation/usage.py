@@ -53,11 +53,13 @@ class Usage:
 
     def budgets(self, now_s: int) -> Budgets:
         """Return the tree with use and entitlement in the window at `now_s`, at least an hour's."""
-        carried = self._carried(now_s)  # before the meters forget what is older than the window
+        self._enter_hours(now_s)  # before the meters forget what is older than the window
         usage = self.use.inside(now_s)
         hour, past = int(self.capacity.rate[0]) * HOUR_S, int(self.capacity.inside(now_s)[0])
-        for v, debt in carried.items():
-            usage[v] += debt
+        balances = self._balances(now_s) if self.overdrafts else {}
+        for v, overdraft in self.overdrafts.items():
+            a, b = self.shares[v]
+            usage[v] += overdraft.carried(now_s, int(usage[v]) - a * past // b, balances[v])
         shares = [a * max(past, hour) // b for a, b in self.shares.values()]
         return replace(
             self.tree,
@@ -65,16 +67,13 @@ class Usage:
             entitled=self.tree.subtree_sums(self.leaves, np.array(shares, dtype=np.int64)),
         )
 
-    def _carried(self, now_s: int) -> dict[int, int]:
-        """Return what each allocation has to pay for the time before the window."""
+    def _enter_hours(self, now_s: int) -> None:
+        """Enter the hours that have ended into the overdrafts."""
         while self.overdrafts and self.entered_s + HOUR_S <= now_s:
             end_s = self.entered_s + HOUR_S
             for v, balance in self._balances(end_s).items():
                 self.overdrafts[v].add(balance, end_s)
             self.entered_s, self.entered = end_s, self._totals(end_s)
-        if not self.overdrafts:
-            return {}
-        return {v: self.overdrafts[v].carried(now_s, b) for v, b in self._balances(now_s).items()}
 
     def _balances(self, end_s: int) -> dict[int, Balance]:
         """Return use and entitlement of each allocation since the last hour that was entered."""

@@ -18,6 +18,7 @@ from planner.errors import InputError
 from planner.model.site import Site
 from planner.model.snapshot import Snapshot
 from planner.model.workload import Topology, Workload
+from planner.overdraft import IDLE
 from planner.simulation.history import Inventory, Terms
 from planner.simulation.policies.base import Round
 from planner.simulation.trace import UNSAID, Trace
@@ -60,6 +61,8 @@ class World:
         By workload.
     refused : bool[W]
         Can never run here.
+    warnings : tuple of str
+        What of site and trace was changed or does nothing.
     promises : dict of int to (int, Parts)
         Promised start, epoch seconds of the trace, and place by workload.
     """
@@ -67,8 +70,14 @@ class World:
     def __init__(self, site: Site, trace: Trace, period_s: int) -> None:
         if not site.clusters:
             raise InputError(["the site file lists no clusters, a simulation needs their inventory"])
-        encoded = encode(site, Snapshot(0, site.clusters, _workloads(trace)))
+        fair = site.fair_share
+        plain = replace(
+            site, fair_share=replace(fair, carry_overdraft=False)
+        )  # carried without a ledger here
+        encoded = encode(plain, Snapshot(0, site.clusters, _workloads(trace)))
         self.site, self.names, self.warnings = site, encoded.names, encoded.warnings
+        if fair.carry_overdraft and fair.lookback.half_life_s is not None:
+            self.warnings += (IDLE,)
         self._bare = encoded.state
         self.jobs, self.nodes = encoded.state.workloads, encoded.state.nodes
         self.budgets = encoded.state.budgets
@@ -120,6 +129,11 @@ class World:
         js = np.fromiter(self.runs, dtype=np.int64, count=len(self.runs))
         until_s = self._started_s[js] + np.where(self.jobs.allocated[js], self.jobs.min_runtime_s[js], 0)
         return bool((until_s <= now_s).any())
+
+    def some_must_leave(self) -> bool:
+        """Tell whether anything runs on a node that drains: it leaves when its protection ends."""
+        drains = self.nodes.state == int(NodeState.DRAINING)
+        return bool(drains.any()) and any(drains[run.nodes].any() for run in self.runs.values())
 
     def bare(self) -> State:
         """Return the machines as they are, as a state in which the workloads of the trace stand nowhere."""

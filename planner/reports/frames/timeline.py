@@ -117,13 +117,17 @@ def of_simulation(found: Simulated) -> Timeline:
     rows = Rows(nodes["node"], nodes["gpus"])
     places = nodes["location"].where(nodes["location"] != "", nodes["cluster"])
     promises = found.promises
+    until = promises["actual_start_s"].fillna(promises["start_s"])
+    moved = promises.groupby("workload")["made_at_s"].shift(
+        -1
+    )  # the next promise takes the place of this one
+    until = until.astype(int).where(moved.isna() | (until <= moved), moved).astype(int)
     holds = [
-        (workload, made, start if pd.isna(actual) else int(actual), parts_of(where))
-        for workload, made, start, actual, where in zip(
-            promises["workload"], promises["made_at_s"], promises["start_s"], promises["actual_start_s"],
-            promises["nodes"], strict=True,
+        (workload, made, end, parts_of(where))
+        for workload, made, end, where in zip(
+            promises["workload"], promises["made_at_s"], until, promises["nodes"], strict=True
         )
-    ]  # fmt: skip
+    ]
     return Timeline(
         origin_s=None,
         now_s=None,

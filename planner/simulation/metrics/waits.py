@@ -17,8 +17,9 @@ def percentile(values: Ints | Floats, q: float) -> float | None:
 
 def largest(history: History) -> Bools:
     """Return which workloads ask for enough of the GPUs to count among the largest, bool[T]."""
-    total = int(history.inventory.nodes.gpus.sum())
-    asked: Bools = history.terms.gpus >= history.site.contract.largest_min_cluster_share * total
+    share = history.site.contract.largest_min_cluster_share
+    least = share.numerator * int(history.inventory.nodes.gpus.sum())
+    asked: Bools = history.terms.gpus * share.denominator >= least
     return asked
 
 

@@ -158,3 +158,38 @@ def test_a_simulation_that_is_over_is_not_resumed_but_kept(inputs: Path):
 def timeless(figures: dict[str, object]) -> dict[str, object]:
     """Return a summary without what the clock has to say."""
     return {k: v for k, v in figures.items() if "seconds" not in k}
+
+
+def test_what_site_and_trace_have_changed_is_said(inputs: Path):
+    (inputs / "site.yaml").write_text(SITE + "contract: {max_min_runtime: 30m}\n")
+    said = simulate().err.splitlines()
+    assert len(said) == 2
+    assert all(line.startswith(f"warning: w{i} asked ") and "30m" in line for i, line in enumerate(said))
+
+
+def test_of_many_warnings_the_first_few_are_said(inputs: Path):
+    (inputs / "site.yaml").write_text(SITE + "contract: {max_min_runtime: 30m}\n")
+    (inputs / "trace.csv").write_text(TRACE + "".join(f"x{i},a,0,1,1,9000,7200\n" for i in range(8)))
+    assert simulate().err.splitlines()[-1] == "warning: 5 more like these"
+
+
+def test_a_debt_that_a_half_life_forgets_is_said_and_nothing_of_a_ledger(inputs: Path):
+    fair = "fair_share: {carry_overdraft: true, lookback: {half_life: 1d}}\n"
+    (inputs / "site.yaml").write_text(SITE + fair)
+    assert simulate().err == (
+        "warning: fair_share.carry_overdraft does nothing beside a half-life, which forgets by design\n"
+    )
+    (inputs / "site.yaml").write_text(SITE + "fair_share: {carry_overdraft: true}\n")
+    assert simulate().err == ""
+
+
+def test_who_fails_without_an_end_is_repaired_and_may_fail_again(inputs: Path):
+    row = f"long,a,0,1,8,{8 * 86400},0"
+    (inputs / "trace.csv").write_text(TRACE.splitlines()[0] + "\n" + row + "\n")
+    assert simulate("--mtbf", "6h", "--mttr", "3h", "--period", "1h").code == 0
+    outages = (inputs / "out" / "outages.csv").read_text().splitlines()[1:]
+    times = [int(line.split(",")[0]) for line in outages]
+    assert max(times) > 7 * 86400
+    for node in ("n1", "n2", "n3", "n4"):
+        mine = [line for line in outages if f'"{node}"' in line]
+        assert len(mine) > 10

@@ -159,6 +159,13 @@ def test_a_promise_is_outlined_from_when_it_was_made_to_its_start(tmp_path):
     ]
 
 
+def test_a_promise_that_moved_is_outlined_until_the_next_one_took_its_place(tmp_path):
+    events = [(60, "w", Event.START, {"e1": 8})]
+    write(told({"w": {}}, events, end_s=100, promises=[(10, "w", 40), (30, "w", 60)]), tmp_path)
+    found = of_simulation(Simulated(tmp_path))
+    assert found.holds[["from_s", "until_s"]].to_numpy().tolist() == [[10, 30], [30, 60]]
+
+
 def test_the_timeline_of_a_plan_ends_victims_now_and_begins_gainers_in_their_rows():
     place = world(
         workloads=[{"id": "v", "on": "n1", "allocation": "b"}, {"id": "w", "gpus": 8, "allocation": "a"}],

@@ -140,6 +140,42 @@ def test_a_draining_node_starts_nothing_and_keeps_what_is_protected():
     assert min(t for t, _, what in happened(history) if what == "start" and t > 0) == 5 * HOUR
 
 
+def test_a_draining_node_is_emptied_though_nobody_waits():
+    unallocated = {"runtime_s": 20 * HOUR, "min_runtime_s": 0}
+    alone = {"replicas": 2, "gpus_per_replica": 8, **unallocated}
+    history = run(site(2), trace(alone), outages(site(2), (1000, "n1", "draining")), end_s=4 * HOUR)
+    assert happened(history, "w0")[1:] == [(0, "w0", "start"), (1020, "w0", "preempt")]
+    protected = trace({**alone, "min_runtime_s": HOUR})
+    history = run(site(2), protected, outages(site(2), (1000, "n1", "draining")), end_s=4 * HOUR)
+    assert happened(history, "w0")[1:] == [(0, "w0", "start"), (HOUR, "w0", "preempt")]
+
+
+def test_whom_a_draining_node_requeues_starts_elsewhere_in_the_next_round():
+    here = site(2)
+    work = trace({"runtime_s": 20 * HOUR, "min_runtime_s": 0})
+    node = f"n{int(run(here, work, end_s=60).events.placement.node[0]) + 1}"
+    history = run(here, work, outages(here, (1000, node, "draining")), end_s=2 * HOUR)
+    assert [x[::2] for x in happened(history, "w0")[2:]][:2] == [(1020, "preempt"), (1080, "start")]
+
+
+def test_without_an_end_it_ends_when_all_work_is_over_whatever_was_still_to_come():
+    cancelled = {"runtime_s": HOUR, "cancelled_after_s": 240 * HOUR}
+    history = run(site(2), trace(cancelled), outages(site(2), (100 * HOUR, "n1", "down")))
+    assert history.end_s == HOUR
+
+
+def test_every_start_that_was_promised_is_kept_in_the_history():
+    """The node fails twice, and each time who stood on it is promised another start."""
+    here, long = site(2), {"runtime_s": 9000, "min_runtime_s": 7200}
+    work = trace(long, {**long, "allocation": "b"}, {"submitted_s": 600, "runtime_s": 3000})
+    events = outages(
+        here, (1000, "n1", "down"), (2000, "n1", "up"), (3000, "n1", "down"), (20_000, "n1", "up")
+    )
+    history = run(here, work, events)
+    made = zip(history.promised_at_s.tolist(), history.promised.tolist(), strict=True)
+    assert list(made) == [(1020, history.trace.id.index("w0")), (3000, history.trace.id.index("w0"))]
+
+
 def test_rounds_in_which_nothing_can_change_are_skipped():
     week = 7 * 86_400
     history = run(site(1), trace({"runtime_s": week, "min_runtime_s": 8 * HOUR}), end_s=week)

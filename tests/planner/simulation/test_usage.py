@@ -111,4 +111,5 @@ def test_debts_are_those_of_the_ledgers_rule(steps, times):
                 for h in hours
             ]
             inside = used(runs, path, max(now_s - 5 * HOUR_S, 0), now_s)
-            assert tree.usage[index[path]] == inside + carried(balances, window, now_s)
+            over = inside - int(share * CAPACITY) * min(now_s, 5 * HOUR_S)
+            assert tree.usage[index[path]] == inside + carried(balances, window, now_s, over)

@@ -101,3 +101,11 @@ def test_a_promise_is_kept_to_the_round_or_late_for_a_node_or_for_something_else
         history = replace(history, moved_at_s=np.array([200]), moved=np.array([0]), moved_why=np.array([why]))
     m = measure(history)
     assert promise_fates(history, m.runs, m.fates) == fates
+
+
+def test_how_much_the_largest_ask_for_is_compared_exactly():
+    """As floats 0.07 x 100 is a little more than 7."""
+    site = SITE.replace('"w[1-2]", gpus: 3', '"w[1-2]", gpus: 34').replace("0.25", "0.07")
+    history = scene({"seven": {"replicas": 7, "gpus_per_replica": 1}}, [], end_s=1000, site=site)
+    assert int(history.inventory.nodes.gpus.sum()) == 100
+    assert largest(history).tolist() == [True]
