@@ -144,8 +144,11 @@ def _run(cases: Sequence[Case], run: Run, stop: Path) -> list[Outcome]:
     """Run cases, with a bar on a terminal; the first Ctrl-C has them stop between two rounds."""
     if not cases:
         return []
-    outcomes = []
-    with simulating.progress(count(len(cases), "case"), len(cases), stop.touch) as go_on:
+    outcomes, title = [], count(len(cases), "case")
+    with (
+        simulating.stopping(stop.touch) as stopped,
+        simulating.progress(title, len(cases), stopped) as go_on,
+    ):
         for outcome in run(cases):
             outcomes.append(confirmed(outcome))
             go_on(len(outcomes))

@@ -58,18 +58,20 @@ def command(
     if resume and (out / SUMMARY).exists() and not (out / CHECKPOINT).exists():
         raise InputError([f"{out}: this simulation is over, leave out --resume to run one anew in its place"])
     last_s = end_s or int(case.trace.submitted_s.max(initial=0)) + 1
-    with simulating.progress(f"{policy}, {format_duration(last_s)}", last_s) as go_on:
-        engine, over = simulate(case, out, resume=resume, go_on=go_on)
-    figures = write(engine.history(), out)
-    if over:
-        forget(out)
+    with simulating.stopping() as stopped:
+        with simulating.progress(f"{policy}, {format_duration(last_s)}", last_s, stopped) as go_on:
+            engine, over = simulate(case, out, resume=resume, go_on=go_on)
+        if not over:
+            at = format_duration(engine.now_s)
+            click.echo(f"stopped at {at}; --resume goes on from {out / CHECKPOINT}", err=True)
+        figures = write(engine.history(), out)
+        if over:
+            forget(out)
     options.show(figures, output, lambda: _table(figures))
     if figures["refused"]:
         many = count(figures["refused"], "workload")
         click.echo(f"{many} can never run here and count nowhere: see state in workloads.csv", err=True)
     if not over:
-        at = format_duration(engine.now_s)
-        click.echo(f"stopped at {at}; --resume goes on from {out / CHECKPOINT}", err=True)
         sys.exit(130)
 
 

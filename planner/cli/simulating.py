@@ -107,13 +107,10 @@ def case_of(
 
 
 @contextmanager
-def progress(
-    title: str, end_s: int, on_stop: Callable[[], object] | None = None
-) -> Iterator[Callable[[int], bool]]:
-    """Show a bar on a terminal, and turn the first Ctrl-C (or SIGTERM) into a stop between two rounds.
+def stopping(on_stop: Callable[[], object] | None = None) -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C (or SIGTERM) of a block into a wish; yields what tells whether there was one.
 
-    Yields what is called after every round with the simulated time; it says whether to go on. `on_stop` is
-    called at the first Ctrl-C, where rounds are decided elsewhere.
+    `on_stop` is called at the first Ctrl-C, where rounds are decided elsewhere.
     """
     stopped = False
 
@@ -127,15 +124,22 @@ def progress(
 
     before = {name: signal.signal(name, stop) for name in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with click.progressbar(
-            length=end_s, label=title, file=sys.stderr, hidden=not sys.stderr.isatty()
-        ) as bar:
-
-            def go_on(now_s: int) -> bool:
-                bar.update(min(now_s, end_s) - bar.pos)
-                return not stopped
-
-            yield go_on
+        yield lambda: stopped
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
+
+
+@contextmanager
+def progress(title: str, end_s: int, stopped: Callable[[], bool]) -> Iterator[Callable[[int], bool]]:
+    """Show a bar on a terminal.
+
+    Yields what is called after every round with the simulated time; it says whether to go on.
+    """
+    with click.progressbar(length=end_s, label=title, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+
+        def go_on(now_s: int) -> bool:
+            bar.update(min(now_s, end_s) - bar.pos)
+            return not stopped()
+
+        yield go_on

@@ -43,7 +43,8 @@ def command(
     how = Options(policy, period_s, None, seed)
     case = simulating.case_of(site_path, trace_path, how, events_path)
     engine = Engine(case.site, case.trace, case.options, case.outages)
-    with simulating.progress(f"{policy}, {format_duration(at_s)}", at_s) as go_on:
+    title = f"{policy}, {format_duration(at_s)}"
+    with simulating.stopping() as stopped, simulating.progress(title, at_s, stopped) as go_on:
         if not engine.settle(at_s, go_on):
             raise click.Abort
     write_atomic(out, json.dumps(cut(engine.world, at_s), indent=1, ensure_ascii=False) + "\n")

@@ -55,6 +55,8 @@ def simulate(
 ) -> tuple[Engine, bool]:
     """Run a case to its end, or until `go_on` says no; return the engine and whether it is at the end.
 
+    Either way a checkpoint is left behind, for whatever may end us while results are written: see `forget`.
+
     Parameters
     ----------
     folder : Path or None
@@ -82,7 +84,7 @@ def simulate(
         return go_on is None or go_on(now_s)
 
     over = engine.run(go_on=after_round)
-    if kept is not None and not over:
+    if kept is not None:
         _save(case, engine, kept)
     return engine, over
 
