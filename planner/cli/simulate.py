@@ -64,7 +64,7 @@ def command(
         if not over:
             at = format_duration(engine.now_s)
             click.echo(f"stopped at {at}; --resume goes on from {out / CHECKPOINT}", err=True)
-        figures = write(engine.history(), out)
+        figures = write(engine.history(), out, stopped=not over)
         if over:
             forget(out)
     options.show(figures, output, lambda: _table(figures))

@@ -144,7 +144,8 @@ def test_ctrl_c_leaves_whole_files_and_the_rest_can_be_resumed(inputs: Path, mon
     stopped = simulate("-o", "json")
     assert stopped.code == 130
     assert "--resume" in stopped.err
-    assert 0 < read_summary(inputs / "out")["end_s"] < whole["end_s"]
+    summary = read_summary(inputs / "out")
+    assert 0 < summary["stopped_s"] == summary["end_s"] < whole["end_s"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     resumed = simulate("--resume", "-o", "json")
     assert resumed.code == 0
