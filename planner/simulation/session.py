@@ -12,6 +12,7 @@ from pathlib import Path
 from planner.atomic import writing
 from planner.errors import InputError
 from planner.model.site import Site
+from planner.rights import unreadable
 from planner.simulation.engine import Engine, Options, Outages
 from planner.simulation.trace import Trace
 
@@ -69,9 +70,11 @@ def simulate(
     Raises
     ------
     InputError
-        The checkpoint is of other inputs.
+        The checkpoint is of other inputs, or cannot be read or written.
     """
     kept = None if folder is None else folder / CHECKPOINT
+    if kept is not None and kept.exists() and not kept.is_file():
+        raise InputError([f"{kept}: is no file, move it away or name another folder for the results"])
     engine = _resumed(case, kept) if resume and kept is not None and kept.exists() else None
     engine = engine or Engine(case.site, case.trace, case.options, case.outages)
     saved_at = time.monotonic()
@@ -102,7 +105,10 @@ def _save(case: Case, engine: Engine, path: Path) -> None:
 
 
 def _resumed(case: Case, path: Path) -> Engine:
-    digest, _, body = path.read_bytes().partition(b"\n")
+    try:
+        digest, _, body = path.read_bytes().partition(b"\n")
+    except OSError as error:
+        raise InputError([f"{path}: {unreadable(error)}"]) from None
     if digest.decode(errors="replace") != case.digest:
         raise InputError(
             [f"{path}: is of other inputs, remove it to begin anew or give the inputs that it was made with"]
