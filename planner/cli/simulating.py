@@ -13,13 +13,9 @@ from typing import Any
 
 import click
 
-from planner.errors import InputError
-from planner.simulation.engine import Options, Outages
-from planner.simulation.node_events import draw, read_node_events
+from planner.simulation import cases, session
+from planner.simulation.engine import Options
 from planner.simulation.policies import POLICIES
-from planner.simulation.session import Case, digest_of
-from planner.simulation.tracefile import read_trace
-from planner.site import load_site
 from planner.units import parse_duration
 
 PATH = click.Path(path_type=Path)
@@ -84,7 +80,7 @@ def case_of(
     options: Options,
     events_path: Path | None = None,
     failures: tuple[int, int] | None = None,
-) -> Case:
+) -> session.Case:
     """Read the inputs of a simulation.
 
     Parameters
@@ -92,18 +88,9 @@ def case_of(
     failures : (int, int) or None
         Mean seconds between two failures of a node, and to its repair: outages are drawn by the seed.
     """
-    site, trace = load_site(site_path), read_trace(trace_path)
-    if not site.clusters:
-        raise InputError([f"{site_path}: clusters: is empty, list the inventory that a simulation runs on"])
-    names = [n.name for c in site.clusters for n in c.nodes]
-    outages = Outages()
-    if events_path is not None:
-        outages = read_node_events(events_path, names)
-    elif failures is not None:
-        end_s = options.end_s or int(trace.submitted_s.max(initial=0)) + DAY_S
-        outages = draw(names, *failures, end_s, options.seed)
-    files = [site_path, trace_path, *([] if events_path is None else [events_path])]
-    return Case(site, trace, options, outages, digest_of(files, options, failures))
+    nowhere = Path()  # what is read does not depend on where results go
+    inputs = (site_path, trace_path, (), options, events_path, failures)
+    return cases.read_case(cases.Case(*inputs, nowhere, cases.program()))
 
 
 @contextmanager

@@ -110,9 +110,8 @@ def _resumed(case: Case, path: Path) -> Engine:
     except OSError as error:
         raise InputError([f"{path}: {unreadable(error)}"]) from None
     if digest.decode(errors="replace") != case.digest:
-        raise InputError(
-            [f"{path}: is of other inputs, remove it to begin anew or give the inputs that it was made with"]
-        )
+        fix = "remove it to begin anew or give what it was made with"
+        raise InputError([f"{path}: is of other inputs or of another version of gangplan, {fix}"])
     try:
         engine = pickle.loads(body)  # noqa: S301 - our own file, of our own digest
     except Exception as error:  # whatever half a pickle or one of another version raises

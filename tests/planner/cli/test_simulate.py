@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.simulation import output
+from planner.simulation import cases, output
 from planner.simulation.metrics.measure import Measured
 from planner.simulation.output import read_summary
 from planner.simulation.policies.base import Round, Verdict
@@ -131,8 +131,9 @@ def test_a_moment_after_more_than_the_window_can_be_planned(inputs: Path):
     assert (planned.code, planned.err) == (0, "")
 
 
-def test_ctrl_c_leaves_whole_files_and_the_rest_can_be_resumed(inputs: Path, monkeypatch: pytest.MonkeyPatch):
-    whole = json.loads(simulate("-o", "json").out)
+@pytest.fixture
+def ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have Ctrl-C come in the fourth of all rounds."""
     rounds, decide = itertools.count(), BudgetGreedy.decide
 
     def interrupted(self: BudgetGreedy, round_: Round) -> Verdict:
@@ -141,16 +142,31 @@ def test_ctrl_c_leaves_whole_files_and_the_rest_can_be_resumed(inputs: Path, mon
         return decide(self, round_)
 
     monkeypatch.setattr(BudgetGreedy, "decide", interrupted)
+
+
+def test_ctrl_c_leaves_whole_files_and_the_rest_can_be_resumed(inputs: Path, ctrl_c: None):
     stopped = simulate("-o", "json")
     assert stopped.code == 130
     assert "--resume" in stopped.err
     summary = read_summary(inputs / "out")
-    assert 0 < summary["stopped_s"] == summary["end_s"] < whole["end_s"]
+    assert 0 < summary["stopped_s"] == summary["end_s"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     resumed = simulate("--resume", "-o", "json")
     assert resumed.code == 0
+    whole = json.loads(simulate("-o", "json", "--out", "whole").out)
+    assert summary["end_s"] < whole["end_s"]
     assert timeless(json.loads(resumed.out)) == timeless(whole)
     assert not (inputs / "out" / "checkpoint.pickle").exists()
+
+
+def test_one_program_does_not_go_on_from_the_checkpoint_of_another(
+    inputs: Path, ctrl_c: None, monkeypatch: pytest.MonkeyPatch
+):
+    assert simulate().code == 130
+    with monkeypatch.context() as patch:
+        patch.setattr(cases, "program", lambda: "another")
+        assert "another version of gangplan" in refused(simulate("--resume"))[0]
+    assert simulate("--resume").code == 0
 
 
 def at_the_first_table(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]) -> None:
