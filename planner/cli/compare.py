@@ -12,13 +12,14 @@ import click
 from planner.cli import options, simulating
 from planner.cli.table import table
 from planner.errors import InputError
-from planner.simulation.cases import STOP, Case, is_done
+from planner.simulation.cases import CASE, STOP, Case, is_done
 from planner.simulation.compare import Comparison, Row, cases_of, make_way, means_of, rows_of, write_rows
 from planner.simulation.engine import Options
 from planner.simulation.engines import Outcome, confirmed, run_dask, run_local
 from planner.simulation.knobs import read_knobs
 from planner.simulation.output import SUMMARY
 from planner.simulation.policies import POLICIES
+from planner.simulation.session import CHECKPOINT
 from planner.units import format_duration
 from planner.words import count
 
@@ -112,7 +113,7 @@ def command(
     how = Options("", period_s, None if days is None else max(1, round(days * simulating.DAY_S)), 0, sample)
     failures = None if mtbf is None else (mtbf, mttr)
     cases = cases_of(Comparison(site_path, trace, policies, seeds, knobs, how, events_path, failures, out))
-    if (out / SUMMARY).exists():
+    if any((out / name).exists() for name in (SUMMARY, CHECKPOINT, CASE)):
         raise InputError([f"{out}: holds a simulation, name another folder for a comparison"])
     make_way(out)
     done = {case.name for case in cases if is_done(case)}

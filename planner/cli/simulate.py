@@ -11,6 +11,7 @@ import click
 from planner.cli import options, simulating
 from planner.cli.table import table
 from planner.errors import InputError
+from planner.simulation.compare import is_compared
 from planner.simulation.engine import Options
 from planner.simulation.output import SUMMARY, read_summary, write
 from planner.simulation.session import CHECKPOINT, forget, simulate
@@ -76,7 +77,9 @@ def command(
 
 
 def folder_for(path: Path) -> None:
-    """Make the folder for results, if it is not there."""
+    """Make the folder for results, if it is not there, unless others' results are in it."""
+    if is_compared(path):
+        raise InputError([f"{path}: is of a comparison, name another folder for a simulation"])
     if (path / SUMMARY).exists():
         read_summary(path)  # what no simulation wrote is not written over
     try:
