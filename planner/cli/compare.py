@@ -82,7 +82,7 @@ COLUMNS = {
 )
 @click.option("--scheduler", help="Address of the Dask scheduler: tcp://HOST:8786.")
 @click.option("--jobs", type=click.IntRange(1), help="Cases at a time on this machine; default: its cores.")
-@click.option("--out", type=simulating.PATH, required=True, help="Folder for the results; goes on with it.")
+@click.option("--out", type=options.PATH, required=True, help="Folder for the results; goes on with it.")
 @options.output
 def command(
     site_path: Path,

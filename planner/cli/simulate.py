@@ -31,7 +31,7 @@ from planner.words import count
 @simulating.mttr
 @simulating.sample
 @click.option("--resume", is_flag=True, help="Go on where a stopped run of the same inputs left off.")
-@click.option("--out", type=simulating.PATH, required=True, help="Folder for the results.")
+@click.option("--out", type=options.PATH, required=True, help="Folder for the results.")
 @options.output
 def command(
     site_path: Path,

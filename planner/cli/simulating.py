@@ -13,12 +13,12 @@ from typing import Any
 
 import click
 
+from planner.cli.options import PATH
 from planner.simulation import cases, session
 from planner.simulation.engine import Options
 from planner.simulation.policies import POLICIES
 from planner.units import parse_duration
 
-PATH = click.Path(path_type=Path)
 DAY_S = 86_400
 
 MOST_DAYS = 36_500

@@ -28,7 +28,7 @@ from planner.units import format_duration
 @simulating.period
 @simulating.seed
 @simulating.node_events
-@click.option("--out", type=simulating.PATH, required=True, help="File for the snapshot (JSON).")
+@click.option("--out", type=options.PATH, required=True, help="File for the snapshot (JSON).")
 def command(
     site_path: Path,
     trace_path: Path,

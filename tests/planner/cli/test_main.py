@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -90,6 +90,33 @@ def test_a_mistake_is_said_on_stderr_alone_with_code_2(folder: Path, args: tuple
     (folder / "empty").touch()
     (folder / "prose").write_text("this is no plan\n")
     assert word in "\n".join(refused(gangplan(*args)))
+
+
+def leaves(command: click.Command) -> Iterator[click.Command]:
+    """Give every command that is no group."""
+    if not isinstance(command, click.Group):
+        yield command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        below = command.get_command(context, name)
+        assert below is not None
+        yield from leaves(below)
+
+
+def test_no_path_of_any_command_may_be_empty():
+    paths = [p for c in leaves(group) for p in c.params if isinstance(p.type, click.Path)]
+    assert len(paths) > len(COMMANDS)
+    for path in paths:
+        with pytest.raises(click.BadParameter, match="is empty, write a path"):
+            path.type.convert("", path, None)
+
+
+def test_an_empty_folder_is_not_the_current_one(folder: Path):
+    before = sorted(folder.iterdir())
+    call = ("simulate", "--site", "site.yaml", "--trace", "snapshot.yaml", "--policy", "fifo", "--out", "")
+    assert any("'--out': is empty, write a path" in line for line in refused(gangplan(*call)))
+    assert sorted(folder.iterdir()) == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
