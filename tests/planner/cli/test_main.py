@@ -149,6 +149,28 @@ def test_an_interrupt_is_no_error_of_ours(monkeypatch):
     assert raising(monkeypatch, KeyboardInterrupt()).code == 130
 
 
+INTERRUPTED = """
+import sys
+
+class CtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            raise KeyboardInterrupt
+
+module = sys.argv.pop(1)
+sys.meta_path.insert(0, CtrlC())
+from planner.cli import main
+main()
+"""
+"""Calls the command with Ctrl-C at the import of a module."""
+
+
+@pytest.mark.parametrize("module", ["click", "planner.errors", "planner.cli.check", "planner.site"])
+def test_an_interrupt_while_we_load_is_no_traceback(folder: Path, module: str):
+    done = process("-c", INTERRUPTED, module, "check", "--site", "site.yaml", cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
+
+
 def test_a_bug_is_not_hidden(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         raising(monkeypatch, ZeroDivisionError())
