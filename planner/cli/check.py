@@ -16,7 +16,7 @@ from planner.words import count
 
 @click.command(name="check")
 @options.site
-@click.option("--snapshot", "snapshot_path", type=click.Path(path_type=Path), help="Check this snapshot too.")
+@click.option("--snapshot", "snapshot_path", type=options.PATH, help="Check this snapshot too.")
 def command(site_path: Path, snapshot_path: Path | None) -> None:
     """Validate a site file, and a snapshot against it; show the shares that the budgets come to."""
     site = load_site(site_path)

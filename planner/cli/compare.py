@@ -12,13 +12,14 @@ import click
 from planner.cli import options, simulating
 from planner.cli.table import table
 from planner.errors import InputError
-from planner.simulation.cases import STOP, Case, is_done
+from planner.simulation.cases import CASE, STOP, Case, is_done
 from planner.simulation.compare import Comparison, Row, cases_of, make_way, means_of, rows_of, write_rows
 from planner.simulation.engine import Options
 from planner.simulation.engines import Outcome, confirmed, run_dask, run_local
 from planner.simulation.knobs import read_knobs
 from planner.simulation.output import SUMMARY
 from planner.simulation.policies import POLICIES
+from planner.simulation.session import CHECKPOINT
 from planner.units import format_duration
 from planner.words import count
 
@@ -81,7 +82,7 @@ COLUMNS = {
 )
 @click.option("--scheduler", help="Address of the Dask scheduler: tcp://HOST:8786.")
 @click.option("--jobs", type=click.IntRange(1), help="Cases at a time on this machine; default: its cores.")
-@click.option("--out", type=simulating.PATH, required=True, help="Folder for the results; goes on with it.")
+@click.option("--out", type=options.PATH, required=True, help="Folder for the results; goes on with it.")
 @options.output
 def command(
     site_path: Path,
@@ -112,7 +113,7 @@ def command(
     how = Options("", period_s, None if days is None else max(1, round(days * simulating.DAY_S)), 0, sample)
     failures = None if mtbf is None else (mtbf, mttr)
     cases = cases_of(Comparison(site_path, trace, policies, seeds, knobs, how, events_path, failures, out))
-    if (out / SUMMARY).exists():
+    if any((out / name).exists() for name in (SUMMARY, CHECKPOINT, CASE)):
         raise InputError([f"{out}: holds a simulation, name another folder for a comparison"])
     make_way(out)
     done = {case.name for case in cases if is_done(case)}
@@ -144,8 +145,11 @@ def _run(cases: Sequence[Case], run: Run, stop: Path) -> list[Outcome]:
     """Run cases, with a bar on a terminal; the first Ctrl-C has them stop between two rounds."""
     if not cases:
         return []
-    outcomes = []
-    with simulating.progress(count(len(cases), "case"), len(cases), stop.touch) as go_on:
+    outcomes, title = [], count(len(cases), "case")
+    with (
+        simulating.stopping(stop.touch) as stopped,
+        simulating.progress(title, len(cases), stopped) as go_on,
+    ):
         for outcome in run(cases):
             outcomes.append(confirmed(outcome))
             go_on(len(outcomes))

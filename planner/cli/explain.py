@@ -15,15 +15,15 @@ from planner.story import story
 from planner.units import format_duration, format_time
 from planner.whatif import Trial, what_if
 
-PATH = click.Path(path_type=Path)
-
 
 @click.command(name="explain")
 @click.argument("workload", required=False)
-@click.option("--plan", "plan_path", type=PATH, help="The plan that decided on WORKLOAD.")
-@click.option("--workload", "file", type=PATH, help="A workload (YAML or JSON) that is not submitted yet.")
-@click.option("--site", "site_path", type=PATH, help="Site file, with --workload.")
-@click.option("--snapshot", "snapshot_path", type=PATH, help="Snapshot, with --workload.")
+@click.option("--plan", "plan_path", type=options.PATH, help="The plan that decided on WORKLOAD.")
+@click.option(
+    "--workload", "file", type=options.PATH, help="A workload (YAML or JSON) that is not submitted yet."
+)
+@click.option("--site", "site_path", type=options.PATH, help="Site file, with --workload.")
+@click.option("--snapshot", "snapshot_path", type=options.PATH, help="Snapshot, with --workload.")
 @options.output
 def command(
     workload: str | None,

@@ -24,8 +24,6 @@ from planner.units import format_duration, format_time, parse_duration, parse_ti
 from planner.words import count
 from solver.window import HOUR_MICRO_S
 
-PATH = click.Path(path_type=Path)
-
 ledger = click.option("--ledger", "url", required=True, help="Database URL, as sqlite:///gangplan.db.")
 
 
@@ -36,7 +34,9 @@ def command() -> None:
 
 @command.command()
 @ledger
-@click.option("--site", "site_path", type=PATH, help="Site file: shares, charges and the lookback window.")
+@click.option(
+    "--site", "site_path", type=options.PATH, help="Site file: shares, charges and the lookback window."
+)
 @click.option("--now", help="End of the window (ISO 8601 with offset); default: the present.")
 @options.output
 def show(url: str, site_path: Path | None, now: str | None, output: str) -> None:
@@ -62,7 +62,7 @@ def show(url: str, site_path: Path | None, now: str | None, output: str) -> None
 @command.command(name="import")
 @ledger
 @click.option("--partial", is_flag=True, help="The file holds some runs only: its hours are not known by it.")
-@click.argument("file", type=PATH)
+@click.argument("file", type=options.PATH)
 def import_(url: str, partial: bool, file: Path) -> None:
     """Import occupancy from a CSV file: all of it, or nothing if a line is wrong."""
     counts = import_csv(open_ledger(url, create=True), file, whole=not partial)

@@ -71,7 +71,7 @@ def main() -> None:
     """Run the command line; exit codes are those of `planner.errors`."""
     try:
         group(standalone_mode=False)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(130)
     except click.ClickException as e:
         e.show()

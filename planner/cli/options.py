@@ -13,19 +13,27 @@ from planner.yamltext import to_yaml
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
-site = click.option(
-    "--site", "site_path", type=click.Path(path_type=Path), required=True, help="Site file (YAML)."
-)
+
+class NamedPath(click.Path):
+    """The path of a file or folder; an empty one, as of an unset variable, would be the current folder."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        if value == "":
+            self.fail("is empty, write a path", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = NamedPath()
+
+site = click.option("--site", "site_path", type=PATH, required=True, help="Site file (YAML).")
 snapshot = click.option(
-    "--snapshot",
-    "snapshot_path",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Snapshot (JSON or YAML).",
+    "--snapshot", "snapshot_path", type=PATH, required=True, help="Snapshot (JSON or YAML)."
 )
-plan = click.option(
-    "--plan", "plan_path", type=click.Path(path_type=Path), required=True, help="Plan (JSON)."
-)
+plan = click.option("--plan", "plan_path", type=PATH, required=True, help="Plan (JSON).")
 ledger = click.option(
     "--ledger", "ledger_url", help="Take usage from this ledger (a database URL) and not from the snapshot."
 )

@@ -24,7 +24,7 @@ from planner.verify import verify
 @click.option(
     "--workload",
     "file",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     required=True,
     help="The new workload (YAML or JSON).",
 )

@@ -31,7 +31,7 @@ from planner.words import count
 @options.snapshot
 @click.option("--now", help="Plan as of this time (ISO 8601 with offset) instead of the snapshot's.")
 @click.option("--backend", type=click.Choice(BACKENDS), help="Solver to use instead of the site's.")
-@click.option("--out", type=click.Path(path_type=Path), help="Also write the plan there, as JSON.")
+@click.option("--out", type=options.PATH, help="Also write the plan there, as JSON.")
 @options.ledger
 @options.output
 def command(

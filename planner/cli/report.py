@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from planner.atomic import write_atomic
+from planner.cli import options
 from planner.reports.folder import replace_folder
 from planner.reports.make import KINDS, Request, make, site_of
 
-PATH = click.Path(path_type=Path)
 SITE = "site"
 """The kind that is a folder."""
 
@@ -23,13 +23,15 @@ SITE = "site"
     required=True,
     help="Folder of a simulation or comparison, snapshot file, or URL of a ledger.",
 )
-@click.option("--plan", "plan_path", type=PATH, help="The plan of that snapshot; default: one is made.")
-@click.option("--site", "site_path", type=PATH, help="Site file; needed with a snapshot or a ledger.")
+@click.option(
+    "--plan", "plan_path", type=options.PATH, help="The plan of that snapshot; default: one is made."
+)
+@click.option("--site", "site_path", type=options.PATH, help="Site file; needed with a snapshot or a ledger.")
 @click.option("--under", help="For `allocations` and `timeline`: only allocations at or below this path.")
 @click.option("--ledger", "ledger_url", help="For `site`: last rounds and history from this ledger.")
 @click.option("--now", help="For a ledger: end of the window (ISO 8601 with offset); default: the present.")
 @click.option("--stale-after", default="15m", show_default=True, help="For `site`: age at which it says so.")
-@click.option("--out", type=PATH, required=True, help="The page (FILE.html); for `site`: a folder.")
+@click.option("--out", type=options.PATH, required=True, help="The page (FILE.html); for `site`: a folder.")
 def command(
     kind: str,
     source: str,

@@ -21,9 +21,7 @@ from planner.snapshot import load_snapshot
 
 @click.command(name="shares")
 @options.site
-@click.option(
-    "--snapshot", "snapshot_path", type=click.Path(path_type=Path), help="Show use and demand as well."
-)
+@click.option("--snapshot", "snapshot_path", type=options.PATH, help="Show use and demand as well.")
 @options.ledger
 @options.output
 def command(site_path: Path, snapshot_path: Path | None, ledger_url: str | None, output: str) -> None:

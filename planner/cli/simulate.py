@@ -11,6 +11,7 @@ import click
 from planner.cli import options, simulating
 from planner.cli.table import table
 from planner.errors import InputError
+from planner.simulation.compare import is_compared
 from planner.simulation.engine import Options
 from planner.simulation.output import SUMMARY, read_summary, write
 from planner.simulation.session import CHECKPOINT, forget, simulate
@@ -30,7 +31,7 @@ from planner.words import count
 @simulating.mttr
 @simulating.sample
 @click.option("--resume", is_flag=True, help="Go on where a stopped run of the same inputs left off.")
-@click.option("--out", type=simulating.PATH, required=True, help="Folder for the results.")
+@click.option("--out", type=options.PATH, required=True, help="Folder for the results.")
 @options.output
 def command(
     site_path: Path,
@@ -58,24 +59,28 @@ def command(
     if resume and (out / SUMMARY).exists() and not (out / CHECKPOINT).exists():
         raise InputError([f"{out}: this simulation is over, leave out --resume to run one anew in its place"])
     last_s = end_s or int(case.trace.submitted_s.max(initial=0)) + 1
-    with simulating.progress(f"{policy}, {format_duration(last_s)}", last_s) as go_on:
-        engine, over = simulate(case, out, resume=resume, go_on=go_on)
-    simulating.warn(engine.world)
-    figures = write(engine.history(), out)
-    if over:
-        forget(out)
+    with simulating.stopping() as stopped:
+        with simulating.progress(f"{policy}, {format_duration(last_s)}", last_s, stopped) as go_on:
+            engine, over = simulate(case, out, resume=resume, go_on=go_on)
+        if not over:
+            at = format_duration(engine.now_s)
+            click.echo(f"stopped at {at}; --resume goes on from {out / CHECKPOINT}", err=True)
+        simulating.warn(engine.world)
+        figures = write(engine.history(), out, stopped=not over)
+        if over:
+            forget(out)
     options.show(figures, output, lambda: _table(figures))
     if figures["refused"]:
         many = count(figures["refused"], "workload")
         click.echo(f"{many} can never run here and count nowhere: see state in workloads.csv", err=True)
     if not over:
-        at = format_duration(engine.now_s)
-        click.echo(f"stopped at {at}; --resume goes on from {out / CHECKPOINT}", err=True)
         sys.exit(130)
 
 
 def folder_for(path: Path) -> None:
-    """Make the folder for results, if it is not there."""
+    """Make the folder for results, if it is not there, unless others' results are in it."""
+    if is_compared(path):
+        raise InputError([f"{path}: is of a comparison, name another folder for a simulation"])
     if (path / SUMMARY).exists():
         read_summary(path)  # what no simulation wrote is not written over
     try:

@@ -13,17 +13,13 @@ from typing import Any
 
 import click
 
-from planner.errors import InputError
-from planner.simulation.engine import Options, Outages
-from planner.simulation.node_events import draw, may_last_s, read_node_events
+from planner.cli.options import PATH
+from planner.simulation import cases, session
+from planner.simulation.engine import Options
 from planner.simulation.policies import POLICIES
-from planner.simulation.session import Case, digest_of
-from planner.simulation.tracefile import read_trace
 from planner.simulation.world import World
-from planner.site import load_site
 from planner.units import parse_duration
 
-PATH = click.Path(path_type=Path)
 DAY_S = 86_400
 
 WARNINGS = 5
@@ -88,7 +84,7 @@ def case_of(
     options: Options,
     events_path: Path | None = None,
     failures: tuple[int, int] | None = None,
-) -> Case:
+) -> session.Case:
     """Read the inputs of a simulation.
 
     Parameters
@@ -96,28 +92,16 @@ def case_of(
     failures : (int, int) or None
         Mean seconds between two failures of a node, and to its repair: outages are drawn by the seed.
     """
-    site, trace = load_site(site_path), read_trace(trace_path)
-    if not site.clusters:
-        raise InputError([f"{site_path}: clusters: is empty, list the inventory that a simulation runs on"])
-    names = [n.name for c in site.clusters for n in c.nodes]
-    outages = Outages()
-    if events_path is not None:
-        outages = read_node_events(events_path, names)
-    elif failures is not None:
-        end_s = options.end_s or may_last_s(trace)
-        outages = draw(names, *failures, end_s, options.seed)
-    files = [site_path, trace_path, *([] if events_path is None else [events_path])]
-    return Case(site, trace, options, outages, digest_of(files, options, failures))
+    nowhere = Path()  # what is read does not depend on where results go
+    inputs = (site_path, trace_path, (), options, events_path, failures)
+    return cases.read_case(cases.Case(*inputs, nowhere, cases.program()))
 
 
 @contextmanager
-def progress(
-    title: str, end_s: int, on_stop: Callable[[], object] | None = None
-) -> Iterator[Callable[[int], bool]]:
-    """Show a bar on a terminal, and turn the first Ctrl-C (or SIGTERM) into a stop between two rounds.
+def stopping(on_stop: Callable[[], object] | None = None) -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C (or SIGTERM) of a block into a wish; yields what tells whether there was one.
 
-    Yields what is called after every round with the simulated time; it says whether to go on. `on_stop` is
-    called at the first Ctrl-C, where rounds are decided elsewhere.
+    `on_stop` is called at the first Ctrl-C, where rounds are decided elsewhere.
     """
     stopped = False
 
@@ -131,18 +115,25 @@ def progress(
 
     before = {name: signal.signal(name, stop) for name in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with click.progressbar(
-            length=end_s, label=title, file=sys.stderr, hidden=not sys.stderr.isatty()
-        ) as bar:
-
-            def go_on(now_s: int) -> bool:
-                bar.update(min(now_s, end_s) - bar.pos)
-                return not stopped
-
-            yield go_on
+        yield lambda: stopped
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
+
+
+@contextmanager
+def progress(title: str, end_s: int, stopped: Callable[[], bool]) -> Iterator[Callable[[int], bool]]:
+    """Show a bar on a terminal.
+
+    Yields what is called after every round with the simulated time; it says whether to go on.
+    """
+    with click.progressbar(length=end_s, label=title, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+
+        def go_on(now_s: int) -> bool:
+            bar.update(min(now_s, end_s) - bar.pos)
+            return not stopped()
+
+        yield go_on
 
 
 def warn(world: World) -> None:

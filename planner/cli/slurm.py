@@ -23,8 +23,6 @@ from planner.sources.slurm.source import commands_of, config_of, settings_of, so
 from planner.units import parse_time
 from planner.words import count
 
-PATH = click.Path(path_type=Path)
-
 
 @click.group(name="slurm")
 def command() -> None:
@@ -62,7 +60,7 @@ def gate(site_path: Path, alone: bool, check: bool, uid: int | None) -> None:
 
 @command.command()
 @options.site
-@click.option("--out", type=PATH, required=True, help="File for the snapshot (JSON).")
+@click.option("--out", type=options.PATH, required=True, help="File for the snapshot (JSON).")
 def observe(site_path: Path, out: Path) -> None:
     """Write what Slurm shows now as a snapshot, for `gangplan plan`; nothing is changed."""
     site = load_site(site_path)

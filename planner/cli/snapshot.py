@@ -28,7 +28,7 @@ from planner.units import format_duration
 @simulating.period
 @simulating.seed
 @simulating.node_events
-@click.option("--out", type=simulating.PATH, required=True, help="File for the snapshot (JSON).")
+@click.option("--out", type=options.PATH, required=True, help="File for the snapshot (JSON).")
 def command(
     site_path: Path,
     trace_path: Path,
@@ -43,7 +43,8 @@ def command(
     how = Options(policy, period_s, None, seed)
     case = simulating.case_of(site_path, trace_path, how, events_path)
     engine = Engine(case.site, case.trace, case.options, case.outages)
-    with simulating.progress(f"{policy}, {format_duration(at_s)}", at_s) as go_on:
+    title = f"{policy}, {format_duration(at_s)}"
+    with simulating.stopping() as stopped, simulating.progress(title, at_s, stopped) as go_on:
         if not engine.settle(at_s, go_on):
             raise click.Abort
     simulating.warn(engine.world)

@@ -10,7 +10,7 @@ import click
 
 from planner.cli import options
 from planner.cli.table import table
-from planner.cli.trace_import import PATH, Parsed, seed_option
+from planner.cli.trace_import import Parsed, seed_option
 from planner.cli.trace_import import command as import_command
 from planner.simulation.tracefile import read_trace, write_trace
 from planner.traces.overlay import overlay
@@ -42,9 +42,9 @@ def _factor(text: str) -> Fraction:
 
 
 @command.command(name="overlay")
-@click.argument("background", type=PATH)
-@click.argument("gangs", type=PATH)
-@click.option("--out", type=PATH, required=True, help="Trace to write (.csv or .parquet).")
+@click.argument("background", type=options.PATH)
+@click.argument("gangs", type=options.PATH)
+@click.option("--out", type=options.PATH, required=True, help="Trace to write (.csv or .parquet).")
 @click.option("--scale-gpus", type=Parsed("factor", _factor), default="1", help="GPUs of gangs times this.")
 @click.option("--min-gpus", type=click.IntRange(0), default=0, help="Gangs of so many GPUs, before scaling.")
 @click.option("--of", multiple=True, help="Gangs of this allocation of their own trace; may be repeated.")
@@ -76,8 +76,8 @@ def overlay_(
 @click.option("--saturated", is_flag=True, help="Allocated work alone asks for more than there is.")
 @click.option("--days", type=click.IntRange(1, 3_660), default=30, show_default=True, help="How long.")
 @seed_option
-@click.option("--out", type=PATH, required=True, help="Trace to write (.csv or .parquet).")
-@click.option("--site-out", type=PATH, help="Also write the site that the trace is for.")
+@click.option("--out", type=options.PATH, required=True, help="Trace to write (.csv or .parquet).")
+@click.option("--site-out", type=options.PATH, help="Also write the site that the trace is for.")
 def synth(preset: str, saturated: bool, days: int, seed: int, out: Path, site_out: Path | None) -> None:
     """Make a synthetic trace, and the site that it is for."""
     from planner.traces.synth import PRESETS
@@ -101,7 +101,7 @@ def synth(preset: str, saturated: bool, days: int, seed: int, out: Path, site_ou
 
 
 @command.command()
-@click.argument("file", type=PATH)
+@click.argument("file", type=options.PATH)
 @click.option(
     "--days", type=click.IntRange(1, 10_000), help="Average over so many days; default: to the last submit."
 )

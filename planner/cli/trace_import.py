@@ -21,7 +21,6 @@ from planner.traces.summary import gang_gpus, offered_gpus, window_days
 from planner.units import format_duration, format_time, parse_duration, parse_percent
 from planner.words import count
 
-PATH = click.Path(path_type=Path)
 WEIGHTS = "0s:20,1h:25,2h:25,4h:15,8h:15"
 
 
@@ -73,8 +72,8 @@ seed_option = click.option(
 
 @click.command(name="import")
 @click.argument("form", metavar="FORMAT", type=click.Choice(list(FORMATS)))
-@click.argument("files", nargs=-1, required=True, type=PATH)
-@click.option("--out", type=PATH, required=True, help="Trace to write (.csv or .parquet).")
+@click.argument("files", nargs=-1, required=True, type=options.PATH)
+@click.option("--out", type=options.PATH, required=True, help="Trace to write (.csv or .parquet).")
 @click.option("--from", "begin", help="Window: begins so long after the log does (26d), or at this time.")
 @click.option("--days", type=click.IntRange(1, 10_000), help="Window: its length; default: all.")
 @click.option("--allocation-from", help="Column that names the allocation, as vc, user or cluster.")
@@ -86,9 +85,11 @@ seed_option = click.option(
 @option("--long long_s", DURATION, "8h", "Above this run time, work is long.")
 @option("--resumable long_resumable", PERCENT, "80%", "Chance that long work is resumable.")
 @option("--resumable-rest resumable", PERCENT, "0%", "Chance that other work is resumable.")
-@click.option("--site-out", type=PATH, help="Also write a site file: a budget for each allocation.")
+@click.option("--site-out", type=options.PATH, help="Also write a site file: a budget for each allocation.")
 @click.option("--nodes", type=click.IntRange(1, 100_000), help="Nodes of the site, eight to a leaf.")
-@click.option("--quota", type=PATH, help="Weights of the site from this table; default: what is offered.")
+@click.option(
+    "--quota", type=options.PATH, help="Weights of the site from this table; default: what is offered."
+)
 @click.option("--perturb", type=click.FloatRange(0, 100), help="Move weights by up to 1 + this factor.")
 def command(
     form: str,

@@ -15,9 +15,7 @@ from planner.verify import verify
 
 
 @click.command(name="verify")
-@click.option(
-    "--site", "site_path", type=click.Path(path_type=Path), help="Site file, for limits and contract."
-)
+@click.option("--site", "site_path", type=options.PATH, help="Site file, for limits and contract.")
 @options.snapshot
 @options.plan
 def command(site_path: Path | None, snapshot_path: Path, plan_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""One case of a comparison: a simulation in a folder of its own, on whatever machine it is run."""
+"""What a simulation depends on, and one case of a comparison: in its own folder, on whatever machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LONGEST_NAME = 120
 
 @dataclass(frozen=True)
 class Case:
-    """One simulation of a comparison; paths mean the same on every machine that may run it.
+    """One simulation by its inputs; in a comparison paths mean the same on every machine that may run it.
 
     Attributes
     ----------
@@ -50,7 +50,8 @@ class Case:
     folder : Path
         Where its results go.
     program : str
-        Digest of the code that was there as the comparison began: figures of two programs do not compare.
+        Digest of the code that was there as all this began: figures of two programs do not compare, and one
+        does not go on from the checkpoint of another.
     """
 
     site_path: Path
@@ -85,7 +86,8 @@ def program() -> str:
     """Return a digest of the code that simulates, which is all but the commands."""
     packages = [Path(str(package.__file__)).parent for package in (planner, solver)]
     files = [path for package in packages for path in sorted(package.rglob("*.py"))]
-    return session.digest_of([f for f in files if "cli" not in f.parts], version("gangplan"))
+    commands = packages[0] / "cli"
+    return session.digest_of([f for f in files if commands not in f.parents], version("gangplan"))
 
 
 def read_world(case: Case) -> tuple[Site, Outages]:
@@ -100,6 +102,16 @@ def read_world(case: Case) -> tuple[Site, Outages]:
     return site, read_node_events(case.events_path, _node_names(site))
 
 
+def read_case(case: Case) -> session.Case:
+    """Read all that a simulation is made of; outages that are drawn, by its seed."""
+    site, outages = read_world(case)
+    trace = read_trace(case.trace_path)
+    if case.failures is not None:
+        end_s = case.options.end_s or may_last_s(trace)
+        outages = draw(_node_names(site), *case.failures, end_s, case.options.seed)
+    return session.Case(site, trace, case.options, outages, case.digest())
+
+
 def run_case(case: Case) -> Path | None:
     """Simulate a case, unless it is done; return its folder, or None if it was told to stop.
 
@@ -110,14 +122,8 @@ def run_case(case: Case) -> Path | None:
         return case.folder
     if not go_on(0):
         return None
-    site, outages = read_world(case)
-    trace = read_trace(case.trace_path)
-    if case.failures is not None:
-        end_s = case.options.end_s or may_last_s(trace)
-        outages = draw(_node_names(site), *case.failures, end_s, case.options.seed)
-    digest = case.digest()
-    _claim(case, digest)
-    whole = session.Case(site, trace, case.options, outages, digest)
+    whole = read_case(case)
+    _claim(case, whole.digest)
     engine, over = session.simulate(whole, case.folder, resume=True, go_on=go_on)
     if not over:
         return None

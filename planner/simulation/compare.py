@@ -16,7 +16,7 @@ import pyarrow.parquet
 
 from planner.atomic import writing
 from planner.errors import InputError
-from planner.simulation.cases import STOP, Case, name_of, program, read_world
+from planner.simulation.cases import CASE, STOP, Case, name_of, program, read_world
 from planner.simulation.engine import Options
 from planner.simulation.knobs import Knob
 from planner.simulation.output import SCHEMA, SCHEMA_KEY, read_summary
@@ -132,6 +132,11 @@ def means_of(rows: Sequence[Row], keys: Sequence[str]) -> list[Row]:
         }
         for values, group in groups.items()
     ]
+
+
+def is_compared(folder: Path) -> bool:
+    """Tell whether a folder is that of a comparison, whole or begun, or of one of its cases."""
+    return (folder / CASE).exists() or any(map(Path.exists, (*_files(folder), *folder.glob(f"*/{CASE}"))))
 
 
 def make_way(folder: Path) -> None:

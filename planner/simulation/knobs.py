@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -60,9 +60,7 @@ def read_knobs(settings: Sequence[str]) -> list[tuple[Knob, ...]]:
             faults += error.messages
             continue
         loc = axes[-1][0].loc
-        if loc in seen:
-            both = "write all values behind one, with commas between"
-            faults.append(f"--set {setting}: {key_path(loc)} is set by --set {seen[loc]} already, {both}")
+        faults += [f"--set {setting}: {fault}" for fault in _overlaps(loc, seen)]
         seen[loc] = setting
     if faults:
         raise InputError(faults)
@@ -85,6 +83,20 @@ def site_with(path: Path, knobs: Sequence[Knob]) -> Site:
         return site_of(document)
     except InputError as error:
         raise InputError([_blamed(message, knobs) for message in error.messages]) from None
+
+
+def _overlaps(loc: Loc, seen: Mapping[Loc, str]) -> Iterator[str]:
+    """Say which settings before this one set the same key, one around it or one inside it."""
+    for other, setting in seen.items():
+        if loc[: len(other)] != other[: len(loc)]:
+            continue
+        if loc == other:
+            fix = "write all values behind one, with commas between"
+            yield f"{key_path(loc)} is set by --set {setting} already, {fix}"
+            continue
+        outer, inner = sorted((loc, other), key=len)
+        fix = f"write it into the value of {key_path(outer)}, and that alone"
+        yield f"{key_path(inner)} lies inside {key_path(outer)} (see --set {setting}), {fix}"
 
 
 def _axis(setting: str) -> list[Knob]:

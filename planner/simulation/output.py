@@ -1,6 +1,6 @@
 """The folder of a simulation: `summary.json`, and every table as Parquet and CSV, each file whole or absent.
 
-`summary.json` goes first and comes last: a folder that has one is complete.
+`summary.json` goes first and comes last: a folder that has one has all files.
 """
 
 from __future__ import annotations
@@ -32,14 +32,25 @@ SCHEMA_KEY, UNIT_KEY = b"gangplan.schema", b"unit"
 TYPES = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string(), "bool": pa.bool_()}
 
 
-def write(history: History, folder: Path, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Write every file of a simulation and return its summary.
+def write(
+    history: History, folder: Path, inputs: Mapping[str, Any] | None = None, *, stopped: bool = False
+) -> dict[str, Any]:
+    """Write every file of a simulation and return its summary; InputError where one cannot be written.
 
-    `inputs` says what was simulated (paths, policy, seed, ...); it goes into the summary as it is. InputError
-    where something cannot be written.
+    Parameters
+    ----------
+    inputs : mapping or None
+        What was simulated (paths, policy, seed, ...); it goes into the summary as it is.
+    stopped : bool
+        The simulation was not at its end; the summary says so by `stopped_s`, which others do not have.
     """
     measured = measure(history)
-    figures = {**summary(measured), "schema": SCHEMA, **({"inputs": dict(inputs)} if inputs else {})}
+    figures = {
+        **summary(measured),
+        "schema": SCHEMA,
+        **({"inputs": dict(inputs)} if inputs else {}),
+        **({"stopped_s": history.end_s} if stopped else {}),
+    }
     text = json.dumps(figures, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     _make_way(folder)
     for table in COLUMNS:

@@ -12,6 +12,7 @@ from pathlib import Path
 from planner.atomic import writing
 from planner.errors import InputError
 from planner.model.site import Site
+from planner.rights import unreadable
 from planner.simulation.engine import Engine, Options, Outages
 from planner.simulation.trace import Trace
 
@@ -55,6 +56,8 @@ def simulate(
 ) -> tuple[Engine, bool]:
     """Run a case to its end, or until `go_on` says no; return the engine and whether it is at the end.
 
+    Either way a checkpoint is left behind, for whatever may end us while results are written: see `forget`.
+
     Parameters
     ----------
     folder : Path or None
@@ -67,9 +70,11 @@ def simulate(
     Raises
     ------
     InputError
-        The checkpoint is of other inputs.
+        The checkpoint is of other inputs, or cannot be read or written.
     """
     kept = None if folder is None else folder / CHECKPOINT
+    if kept is not None and kept.exists() and not kept.is_file():
+        raise InputError([f"{kept}: is no file, move it away or name another folder for the results"])
     engine = _resumed(case, kept) if resume and kept is not None and kept.exists() else None
     engine = engine or Engine(case.site, case.trace, case.options, case.outages)
     saved_at = time.monotonic()
@@ -82,7 +87,7 @@ def simulate(
         return go_on is None or go_on(now_s)
 
     over = engine.run(go_on=after_round)
-    if kept is not None and not over:
+    if kept is not None:
         _save(case, engine, kept)
     return engine, over
 
@@ -100,11 +105,13 @@ def _save(case: Case, engine: Engine, path: Path) -> None:
 
 
 def _resumed(case: Case, path: Path) -> Engine:
-    digest, _, body = path.read_bytes().partition(b"\n")
+    try:
+        digest, _, body = path.read_bytes().partition(b"\n")
+    except OSError as error:
+        raise InputError([f"{path}: {unreadable(error)}"]) from None
     if digest.decode(errors="replace") != case.digest:
-        raise InputError(
-            [f"{path}: is of other inputs, remove it to begin anew or give the inputs that it was made with"]
-        )
+        fix = "remove it to begin anew or give what it was made with"
+        raise InputError([f"{path}: is of other inputs or of another version of gangplan, {fix}"])
     try:
         engine = pickle.loads(body)  # noqa: S301 - our own file, of our own digest
     except Exception as error:  # whatever half a pickle or one of another version raises

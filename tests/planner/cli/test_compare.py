@@ -58,9 +58,24 @@ def test_the_table_has_a_row_for_each_policy_and_the_files_one_for_each_case(fol
     ]
 
 
-def test_the_folder_of_a_simulation_takes_no_comparison(folder: Path):
+@pytest.mark.parametrize("left", ["compare.csv", "compare.parquet", "fifo,seed=1/case.json"])
+def test_the_folder_of_a_comparison_or_of_its_case_takes_no_simulation(folder: Path, left: str):
+    compare("--policy", "fifo", "--seed", "1")
+    for file in ("compare.csv", "compare.parquet", "fifo,seed=1/case.json"):
+        if file != left:
+            (folder / "out" / file).unlink()
+    before = tables(folder / "out" / "fifo,seed=1")
+    for out in {"out", Path("out", left).parent}:
+        call = ("--site", "site.yaml", "--trace", "work-1.csv", "--policy", "drf", "--out", out)
+        assert refused(gangplan("simulate", *call))[0].startswith(f"{out}: is of a comparison, name another")
+    assert tables(folder / "out" / "fifo,seed=1") == before
+    assert not (folder / "out" / "summary.json").exists()
+
+
+@pytest.mark.parametrize("file", ["summary.json", "checkpoint.pickle", "case.json"])
+def test_the_folder_of_a_simulation_takes_no_comparison(folder: Path, file: str):
     (folder / "out").mkdir(exist_ok=True)
-    (folder / "out" / "summary.json").write_text("{}")
+    (folder / "out" / file).write_text("{}")
     called = compare(*TWO)
     assert (called.code, called.out) == (2, "")
     assert "out: holds a simulation" in called.err

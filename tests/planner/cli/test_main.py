@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -92,6 +92,33 @@ def test_a_mistake_is_said_on_stderr_alone_with_code_2(folder: Path, args: tuple
     assert word in "\n".join(refused(gangplan(*args)))
 
 
+def leaves(command: click.Command) -> Iterator[click.Command]:
+    """Give every command that is no group."""
+    if not isinstance(command, click.Group):
+        yield command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        below = command.get_command(context, name)
+        assert below is not None
+        yield from leaves(below)
+
+
+def test_no_path_of_any_command_may_be_empty():
+    paths = [p for c in leaves(group) for p in c.params if isinstance(p.type, click.Path)]
+    assert len(paths) > len(COMMANDS)
+    for path in paths:
+        with pytest.raises(click.BadParameter, match="is empty, write a path"):
+            path.type.convert("", path, None)
+
+
+def test_an_empty_folder_is_not_the_current_one(folder: Path):
+    before = sorted(folder.iterdir())
+    call = ("simulate", "--site", "site.yaml", "--trace", "snapshot.yaml", "--policy", "fifo", "--out", "")
+    assert any("'--out': is empty, write a path" in line for line in refused(gangplan(*call)))
+    assert sorted(folder.iterdir()) == before
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_that_may_not_be_read_is_named(folder: Path):
     (folder / "site.yaml").chmod(0)
@@ -120,6 +147,28 @@ def test_each_kind_of_error_has_its_exit_code(monkeypatch, error: Exception, cod
 
 def test_an_interrupt_is_no_error_of_ours(monkeypatch):
     assert raising(monkeypatch, KeyboardInterrupt()).code == 130
+
+
+INTERRUPTED = """
+import sys
+
+class CtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            raise KeyboardInterrupt
+
+module = sys.argv.pop(1)
+sys.meta_path.insert(0, CtrlC())
+from planner.cli import main
+main()
+"""
+"""Calls the command with Ctrl-C at the import of a module."""
+
+
+@pytest.mark.parametrize("module", ["click", "planner.errors", "planner.cli.check", "planner.site"])
+def test_an_interrupt_while_we_load_is_no_traceback(folder: Path, module: str):
+    done = process("-c", INTERRUPTED, module, "check", "--site", "site.yaml", cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
 
 
 def test_a_bug_is_not_hidden(monkeypatch):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from planner.simulation import cases, output
+from planner.simulation.metrics.measure import Measured
 from planner.simulation.output import read_summary
 from planner.simulation.policies.base import Round, Verdict
 from planner.simulation.policies.budget import BudgetGreedy
+from planner.simulation.tables import COLUMNS
 from tests.planner.cli.calling import gangplan, refused
 
 SITE = """
@@ -127,8 +131,9 @@ def test_a_moment_after_more_than_the_window_can_be_planned(inputs: Path):
     assert (planned.code, planned.err) == (0, "")
 
 
-def test_ctrl_c_leaves_whole_files_and_the_rest_can_be_resumed(inputs: Path, monkeypatch: pytest.MonkeyPatch):
-    whole = json.loads(simulate("-o", "json").out)
+@pytest.fixture
+def ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have Ctrl-C come in the fourth of all rounds."""
     rounds, decide = itertools.count(), BudgetGreedy.decide
 
     def interrupted(self: BudgetGreedy, round_: Round) -> Verdict:
@@ -137,15 +142,75 @@ def test_ctrl_c_leaves_whole_files_and_the_rest_can_be_resumed(inputs: Path, mon
         return decide(self, round_)
 
     monkeypatch.setattr(BudgetGreedy, "decide", interrupted)
+
+
+def test_ctrl_c_leaves_whole_files_and_the_rest_can_be_resumed(inputs: Path, ctrl_c: None):
     stopped = simulate("-o", "json")
     assert stopped.code == 130
     assert "--resume" in stopped.err
-    assert 0 < read_summary(inputs / "out")["end_s"] < whole["end_s"]
+    summary = read_summary(inputs / "out")
+    assert 0 < summary["stopped_s"] == summary["end_s"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     resumed = simulate("--resume", "-o", "json")
     assert resumed.code == 0
+    whole = json.loads(simulate("-o", "json", "--out", "whole").out)
+    assert summary["end_s"] < whole["end_s"]
     assert timeless(json.loads(resumed.out)) == timeless(whole)
     assert not (inputs / "out" / "checkpoint.pickle").exists()
+
+
+def test_one_program_does_not_go_on_from_the_checkpoint_of_another(
+    inputs: Path, ctrl_c: None, monkeypatch: pytest.MonkeyPatch
+):
+    assert simulate().code == 130
+    with monkeypatch.context() as patch:
+        patch.setattr(cases, "program", lambda: "another")
+        assert "another version of gangplan" in refused(simulate("--resume"))[0]
+    assert simulate("--resume").code == 0
+
+
+def at_the_first_table(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]) -> None:
+    """Have this happen while results are written, once the first table is there."""
+    wrote = output._write_table
+
+    def then(measured: Measured, table: str, folder: Path) -> None:
+        wrote(measured, table, folder)
+        if table == next(iter(COLUMNS)):
+            happens()
+
+    monkeypatch.setattr(output, "_write_table", then)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_while_results_are_written_waits_for_them(
+    inputs: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+):
+    whole = json.loads(simulate("-o", "json", "--out", "whole").out)
+    at_the_first_table(monkeypatch, lambda: signal.raise_signal(number))
+    called = simulate("-o", "json")
+    assert (called.code, called.err) == (0, "")
+    assert timeless(json.loads(called.out)) == timeless(whole)
+    names = {path.name for path in (inputs / "whole").iterdir()}
+    assert {path.name for path in (inputs / "out").iterdir()} == names
+
+
+def test_what_ends_while_results_are_written_is_not_simulated_again(
+    inputs: Path, monkeypatch: pytest.MonkeyPatch
+):
+    whole = json.loads(simulate("-o", "json").out)
+
+    def out_of_patience() -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        at_the_first_table(patch, out_of_patience)
+        assert simulate().code == 130
+    assert not (inputs / "out" / "summary.json").exists()
+    monkeypatch.setattr(BudgetGreedy, "decide", None)  # no round is left
+    resumed = simulate("--resume", "-o", "json")
+    assert resumed.code == 0
+    assert timeless(json.loads(resumed.out)) == timeless(whole)
 
 
 def test_a_simulation_that_is_over_is_not_resumed_but_kept(inputs: Path):

@@ -210,6 +210,7 @@ def test_listed_failures_are_those_of_the_file(folder: Path):
 
 
 def test_the_program_is_the_code_without_its_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    tmp_path /= "cli"
     for name in ("planner/cli/a.py", "planner/b.py", "solver/c/d.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("old")

@@ -134,6 +134,28 @@ def test_all_malformed_settings_are_reported_at_once():
     assert [m.split(": ")[0] for m in caught.value.messages] == ["--set a", "--set b=2", "--set =3"]
 
 
+INSIDE = [
+    ("preemption.restart_cost=1m", "preemption={max_gpus_per_round: null}"),
+    ("budgets[0].weight=5", "budgets[0]={name: a}"),
+    ("budgets[1].weight=5", "budgets=[{name: a}],[{name: b}]"),
+]
+
+
+@pytest.mark.parametrize("pair", [p for inner, outer in INSIDE for p in ((inner, outer), (outer, inner))])
+def test_keys_of_which_one_lies_inside_another_are_refused_in_either_order(pair: tuple[str, str]):
+    inner, outer = sorted((setting.partition("=")[0] for setting in pair), key=len, reverse=True)
+    with pytest.raises(InputError) as caught:
+        read_knobs(pair)
+    (message,) = caught.value.messages
+    assert message.startswith(f"--set {pair[1]}: {inner} lies inside {outer} (see --set {pair[0]}), ")
+    assert f"write it into the value of {outer}" in message
+
+
+def test_keys_beside_each_other_are_not_inside_each_other():
+    settings = ["budgets[0].weight=1", "budgets[1].weight=2", "fair_share.band=0", "fair_share.bandwidth=1"]
+    assert said(*settings) == [settings]
+
+
 def test_a_fault_of_the_file_itself_has_its_line(file: Path):
     file.write_text(SITE.replace("weight: 3", "wieght: 3"))
     (message,) = refused(file, "fair_share.band=0.1")

@@ -21,7 +21,7 @@ def first_cells(text: str) -> dict[str, list[str]]:
 
 
 def test_every_figure_of_a_summary_is_explained_in_its_order(tmp_path):
-    figures = write(scene({}, [], end_s=0), tmp_path, {"policy": "budget"})
+    figures = write(scene({}, [], end_s=0), tmp_path, {"policy": "budget"}, stopped=True)
     assert list(first_cells(section(read(DOCUMENT), "## The figures of summary.json"))) == list(figures)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 from pathlib import Path
 
@@ -56,6 +57,25 @@ def test_a_checkpoint_of_other_inputs_is_refused(tmp_path: Path):
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path, kept: bytes):
     (tmp_path / CHECKPOINT).write_bytes(kept)
     with pytest.raises(InputError, match="checkpoint"):
+        simulate(case(), tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_folder_where_the_checkpoint_should_be_is_refused_before_anything_runs(tmp_path: Path, resume):
+    (tmp_path / CHECKPOINT).mkdir()
+    with pytest.raises(InputError, match=r"checkpoint\.pickle: is no file, move it away"):
+        simulate(case(), tmp_path, resume=resume, go_on=pytest.fail)
+
+
+def test_a_checkpoint_that_may_not_be_read_is_the_users_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def forbidden(path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    simulate(case(), tmp_path, go_on=lambda _: False)
+    monkeypatch.setattr(Path, "read_bytes", forbidden)
+    with pytest.raises(InputError, match=r"checkpoint\.pickle: cannot be read"):
         simulate(case(), tmp_path, resume=True)
 
 
