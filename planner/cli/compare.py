@@ -13,7 +13,16 @@ from planner.cli import options, simulating
 from planner.cli.table import table
 from planner.errors import InputError
 from planner.simulation.cases import CASE, STOP, Case, is_done
-from planner.simulation.compare import Comparison, Row, cases_of, make_way, means_of, rows_of, write_rows
+from planner.simulation.compare import (
+    TABLE,
+    Comparison,
+    Row,
+    cases_of,
+    make_way,
+    means_of,
+    rows_of,
+    write_rows,
+)
 from planner.simulation.engine import Options
 from planner.simulation.engines import Outcome, confirmed, run_dask, run_local
 from planner.simulation.knobs import read_knobs
@@ -125,6 +134,7 @@ def command(
     keys = ["policy", *(knob.key for knob in knobs[0])]
     means = means_of(rows, keys)
     options.show({"means": means, "cases": rows}, output, lambda: _table(means, keys))
+    _tell_refused(rows, out)
     _end(outcomes, len(cases) - len(done), out)
 
 
@@ -155,6 +165,16 @@ def _run(cases: Sequence[Case], run: Run, stop: Path) -> list[Outcome]:
             go_on(len(outcomes))
     stop.unlink(missing_ok=True)
     return outcomes
+
+
+def _tell_refused(rows: Sequence[Row], out: Path) -> None:
+    """Say in which cases work was refused: where many cases are alike, a line for each is not read."""
+    refused = [row["refused"] for row in rows if row["refused"]]
+    if refused:
+        least = "" if min(refused) == max(refused) else f"{min(refused)} to "
+        many = f"{least}{count(max(refused), 'workload')} can never run and count nowhere"
+        where = f"in {len(refused)} of {count(len(rows), 'case')}"
+        click.echo(f"{where} {many}: see refused in {out / TABLE}.csv", err=True)
 
 
 def _end(outcomes: Sequence[Outcome], left: int, out: Path) -> None:

@@ -100,6 +100,19 @@ def test_settings_are_columns_and_rows_of_their_own(folder: Path):
     assert [row["budgets[0].weight"] for row in table_of(folder / "out")] == ["1", "9"]
 
 
+@pytest.mark.parametrize("seeds", [("1",), ("1", "2")])
+def test_refused_work_is_told_in_one_line(folder: Path, seeds: tuple[str, ...]):
+    called = compare(
+        "--policy", "fifo", *(w for s in seeds for w in ("--seed", s)), "--set", "budgets[0].name=a,x"
+    )
+    refused_ = sorted(int(row["refused"]) for row in table_of(folder / "out"))
+    assert len(set(refused_)) == 1 + len(seeds)  # 0, and one number for each seed
+    many = " to ".join(map(str, refused_[len(seeds) :]))
+    cases_ = f"in {len(seeds)} of {2 * len(seeds)} cases"
+    told = f"{cases_} {many} workloads can never run and count nowhere: see refused in out/compare.csv"
+    assert (called.code, called.errors) == (0, [told])
+
+
 def test_what_is_done_is_not_done_again(folder: Path, monkeypatch: pytest.MonkeyPatch):
     first = compare(*TWO)
     monkeypatch.setattr(session, "simulate", None)
