@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ from planner.cli import options
 from planner.cli.table import table
 from planner.cli.trace_import import Parsed, seed_option
 from planner.cli.trace_import import command as import_command
+from planner.schema.types import read_budget_name, read_name
 from planner.simulation.tracefile import read_trace, write_trace
 from planner.traces.overlay import overlay
-from planner.traces.sitefile import write_site
+from planner.traces.sitefile import site_beside
 from planner.traces.summary import offered_gpus, summary, window_days
 from planner.units import format_duration
 from planner.words import count, shown
@@ -41,6 +43,13 @@ def _factor(text: str) -> Fraction:
     return factor
 
 
+def _path(text: str) -> str:
+    """Read the path of an allocation, as the names in a site file make it."""
+    for part in text.split("/"):
+        read_budget_name(part)
+    return read_name(text)
+
+
 @command.command(name="overlay")
 @click.argument("background", type=options.PATH)
 @click.argument("gangs", type=options.PATH)
@@ -48,7 +57,14 @@ def _factor(text: str) -> Fraction:
 @click.option("--scale-gpus", type=Parsed("factor", _factor), default="1", help="GPUs of gangs times this.")
 @click.option("--min-gpus", type=click.IntRange(0), default=0, help="Gangs of so many GPUs, before scaling.")
 @click.option("--of", multiple=True, help="Gangs of this allocation of their own trace; may be repeated.")
-@click.option("--allocation", "to", multiple=True, required=True, help="Who gets them; several take turns.")
+@click.option(
+    "--allocation",
+    "to",
+    type=Parsed("path", _path),
+    multiple=True,
+    required=True,
+    help="Who gets them; several take turns.",
+)
 def overlay_(
     background: Path,
     gangs: Path,
@@ -59,8 +75,6 @@ def overlay_(
     to: tuple[str, ...],
 ) -> None:
     """Put the gangs of one trace on the background of another; each keeps its times."""
-    if not all(to):
-        raise click.BadParameter("is empty, write the path of a budget", param_hint="--allocation")
     ground = read_trace(background)
     both = overlay(ground, read_trace(gangs), scale_gpus, to, min_gpus, of)
     write_trace(both.trace, out)
@@ -89,11 +103,12 @@ def synth(preset: str, saturated: bool, days: int, seed: int, out: Path, site_ou
         )
     options.refuse_one_file(out, site_out)
     trace, site = made(preset, days, seed, saturated)
-    write_trace(trace, out)
+    kind = "saturated" if saturated else "plain"
+    comment = f"The site of the synthetic trace {preset}, {kind}, seed {seed}."
+    with nullcontext() if site_out is None else site_beside(site_out, site, [comment]):
+        write_trace(trace, out)
     click.echo(f"{out}: {count(trace.count, 'workload')}, {count(days, 'day')}")
     if site_out is not None:
-        kind = "saturated" if saturated else "plain"
-        write_site(site_out, site, (f"The site of the synthetic trace {preset}, {kind}, seed {seed}.",))
         click.echo(f"{site_out}: {count(len(site['budgets']), 'budget')}")
 
 

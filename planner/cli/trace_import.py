@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from planner.traces.convert import Converted, Wishes, begin_of, convert
 from planner.traces.fillin import Rule, parse_weights
 from planner.traces.formats import FORMATS, read_log
 from planner.traces.quota import is_quota, read_quota, write_changes
-from planner.traces.sitefile import perturbed, site_data, write_site
+from planner.traces.sitefile import perturbed, site_beside, site_data
 from planner.traces.summary import gang_gpus, offered_gpus, window_days
 from planner.units import format_duration, format_time, parse_duration, parse_percent
 from planner.words import count
@@ -127,7 +128,16 @@ def command(
     log = read_log(form, files)
     found = convert(log, wishes)
     span = days or window_days(found.trace)
-    write_trace(found.trace, out)
+    told: list[str] = []
+    with ExitStack() as outputs:
+        if site_out is not None:
+            since = (
+                format_time(found.begin_s)
+                if log.calendar
+                else f"{format_duration(found.begin_s)} into the log"
+            )
+            told = outputs.enter_context(_site_for(found, span, site, form, since))
+        write_trace(found.trace, out)
     offered = sum(offered_gpus(found.trace, span).values())
     click.echo(
         f"{out}: {count(found.trace.count, 'workload')}, {count(span, 'day')}, {offered:.1f} GPUs offered"
@@ -135,15 +145,13 @@ def command(
     for note, times in found.notes.items():
         click.echo(f"  {note}: {times}")
     click.echo(f"  drawn with seed {seed}: {rule}")
-    if site_out is not None:
-        since = (
-            format_time(found.begin_s) if log.calendar else f"{format_duration(found.begin_s)} into the log"
-        )
-        _write_site(found, span, site, form, since)
+    for line in told:
+        click.echo(line)
 
 
-def _write_site(found: Converted, days: int, site: SiteWishes, cluster: str, since: str) -> None:
-    """Write a site file for a trace, and say how tight it is."""
+@contextmanager
+def _site_for(found: Converted, days: int, site: SiteWishes, cluster: str, since: str) -> Iterator[list[str]]:
+    """Write a site file beside its trace, which the block writes; yields lines that say how tight it is."""
     assert site.path is not None
     assert site.nodes is not None
     offered = offered_gpus(found.trace, days)
@@ -161,15 +169,14 @@ def _write_site(found: Converted, days: int, site: SiteWishes, cluster: str, sin
     gpus = site.nodes * site.gpus_per_node
     asked = sum(offered.values())
     tight = f"{gpus} GPUs for {asked:.1f} offered, {asked / gpus:.2f} times as many"
-    write_site(
-        site.path,
-        site_data(weights, cluster, site.nodes, site.gpus_per_node),
-        (f"A site for a trace ({cluster}).", f"Weights: {how}.", f"Nodes: {tight}."),
-    )
-    click.echo(f"{site.path}: {count(len(weights), 'allocation')}, {tight}")
+    told = [f"{site.path}: {count(len(weights), 'allocation')}, {tight}"]
     larger = int((gang_gpus(found.trace) > gpus).sum())
     if larger:
-        click.echo(f"  larger than the site, will never run there: {larger}")
+        told.append(f"  larger than the site, will never run there: {larger}")
+    data = site_data(weights, cluster, site.nodes, site.gpus_per_node)
+    comments = (f"A site for a trace ({cluster}).", f"Weights: {how}.", f"Nodes: {tight}.")
+    with site_beside(site.path, data, comments):
+        yield told
 
 
 def _import_quota(path: Path, out: Path, begin: str | None, days: int | None, site: SiteWishes) -> None:
@@ -179,12 +186,12 @@ def _import_quota(path: Path, out: Path, begin: str | None, days: int | None, si
         raise InputError([f"--quota: {path} is the table of quotas itself, leave the option out"])
     quota = read_quota(path)
     begin_s = begin_of(begin, quota.day_s[0], calendar=True)
-    rows = write_changes(out, quota, begin_s, days)
+    weights = {name: float(weight) for name, weight in quota.at(begin_s).items()}
+    nodes = site.nodes or max(1, round(sum(weights.values()) / site.gpus_per_node))
+    how = f"Weights: GPUs given to each on {format_time(begin_s)[:10]} by {path.name}."
+    data, comments = site_data(weights, "helios", nodes, site.gpus_per_node), ("A site made of quotas.", how)
+    with nullcontext() if site.path is None else site_beside(site.path, data, comments):
+        rows = write_changes(out, quota, begin_s, days)
     click.echo(f"{out}: {count(rows, 'weight')} over time, as time_s, allocation, weight")
     if site.path is not None:
-        weights = {name: float(weight) for name, weight in quota.at(begin_s).items()}
-        nodes = site.nodes or max(1, round(sum(weights.values()) / site.gpus_per_node))
-        how = f"Weights: GPUs given to each on {format_time(begin_s)[:10]} by {path.name}."
-        data = site_data(weights, "helios", nodes, site.gpus_per_node)
-        write_site(site.path, data, ("A site made of quotas.", how))
         click.echo(f"{site.path}: {count(len(weights), 'allocation')}, {nodes * site.gpus_per_node} GPUs")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from planner.atomic import write_atomic
+from planner.atomic import writing
 from planner.traces.fillin import draws
 from planner.yamltext import Dumper, to_yaml
 
@@ -29,11 +30,18 @@ def perturbed(weights: Mapping[str, float], factor: float, seed: int) -> dict[st
     return {name: weight * move for (name, weight), move in zip(weights.items(), moves.tolist(), strict=True)}
 
 
-def write_site(path: Path, data: Mapping[str, Any], comments: Iterable[str]) -> None:
-    """Write a site file, headed by comments that say how it came about."""
+@contextmanager
+def site_beside(path: Path, data: Mapping[str, Any], comments: Iterable[str]) -> Iterator[None]:
+    """Write a site file, headed by comments that say how it came about, beside the trace that it is for.
+
+    The block writes the trace: it is not entered where the site cannot be written, and the site appears only
+    when it has ended without an error.
+    """
     head = "".join(f"# {line}\n" for line in comments)
     body = to_yaml(dict(data), _Dumper, default_flow_style=None, width=110)
-    write_atomic(path, head + body)
+    with writing(path) as file:
+        file.write((head + body).encode())
+        yield
 
 
 class _Dumper(Dumper):

@@ -173,7 +173,39 @@ def test_a_trace_is_shown_as_people_read_it():
             ("overlay", "b.csv", "b.csv", "--out", "o.csv", "--allocation", "a", "--min-gpus", "99"),
             "no gang is left",
         ),
-        (("overlay", "b.csv", "b.csv", "--out", "o.csv", "--allocation", ""), "--allocation"),
+        *(
+            (("overlay", "b.csv", "b.csv", "--out", "o.csv", "--allocation", path), "--allocation")
+            for path in ("", "a//b", "/a", "a/", " a", "a\tb", "a" * 256, "/".join(["a" * 99] * 3))
+        ),
+        (
+            ("synth", "--days", "1", "--out", "t.csv", "--site-out", "no/s.yaml"),
+            "no/s.yaml: cannot be written",
+        ),
+        (
+            ("synth", "--days", "1", "--out", "t.csv", "--site-out", ".."),
+            "cannot be written (Is a directory)",
+        ),
+        (
+            ("synth", "--days", "1", "--out", "no/t.csv", "--site-out", "s.yaml"),
+            "no/t.csv: cannot be written",
+        ),
+        (("import", "helios", "q.csv", "--out", "w.csv", "--site-out", "no/s.yaml"), "no/s.yaml: cannot be"),
+        (("import", "helios", "q.csv", "--out", "no/w.csv", "--site-out", "s.yaml"), "no/w.csv: cannot be"),
+        (
+            ("import", "itp", "c.csv", "--out", "t.csv", "--site-out", "no/s.yaml", "--nodes", "4"),
+            "no/s.yaml: cannot be written",
+        ),
+        (
+            ("import", "itp", "c.csv", "--out", "no/t.csv", "--site-out", "s.yaml", "--nodes", "4"),
+            "no/t.csv: cannot be written",
+        ),
+        (
+            (
+                *("import", "itp", "c.csv", "--out", "t.csv", "--site-out", "s.yaml", "--nodes", "4"),
+                *("--quota", "none.csv"),
+            ),
+            "none.csv: cannot be read",
+        ),
         (("synth", "--out", "t.csv", "--site-out", "t.csv"), "two names"),
         (("overlay", "b.csv", "c.csv", "--out", "o.csv", "--allocation", "a"), "c.csv:1:"),
         (("synth", "--preset", "moon", "--out", "t.csv"), "moon"),

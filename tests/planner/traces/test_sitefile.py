@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.site import load_site
-from planner.traces.sitefile import perturbed, site_data, write_site
+from planner.traces.sitefile import perturbed, site_beside, site_data
 
 ODD = [
     "6214e9",
@@ -35,7 +35,8 @@ ODD = [
 )
 def test_a_site_that_was_written_loads_with_its_weights_and_nodes(tmp_path_factory, weights, nodes, gpus):
     path = tmp_path_factory.getbasetemp() / "site.yaml"
-    write_site(path, site_data(weights, "east", nodes, gpus), ["made for a test"])
+    with site_beside(path, site_data(weights, "east", nodes, gpus), ["made for a test"]):
+        pass
     site = load_site(path)
     assert {b.path: float(b.weight) for b in site.budgets} == pytest.approx(weights, abs=0.0006)
     (cluster,) = site.clusters
@@ -49,7 +50,8 @@ def test_a_site_that_was_written_loads_with_its_weights_and_nodes(tmp_path_facto
 
 
 def test_a_weight_of_0_stays_0_and_a_small_one_stays_above(tmp_path):
-    write_site(tmp_path / "s.yaml", site_data({"a": 0.0, "b": 1e-9, "c": 2.0}, "x", 1, 8), [])
+    with site_beside(tmp_path / "s.yaml", site_data({"a": 0.0, "b": 1e-9, "c": 2.0}, "x", 1, 8), []):
+        pass
     assert [float(b.weight) for b in load_site(tmp_path / "s.yaml").budgets] == [0, 0.001, 2]
 
 
